@@ -68,7 +68,7 @@ from veridyn.mechanics.system.run_record import (
 from veridyn.mechanics.system.run_servo import begin_servo, tick
 from veridyn.mechanics.system.run_stages import advance, combine, copy, rate, set_command, set_instant, set_state
 from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
-from veridyn.mechanics.tree.steps.record import call_kernel
+from veridyn.mechanics.tree.steps.record import call_kernel, view
 
 Numbers = NDArray[np.int64]
 
@@ -90,7 +90,7 @@ def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: int, 
 @core
 def put(W: Array, at: int, x: Array) -> None:
     """W[at …] = x."""
-    to = W[at : at + len(x)]
+    to = view(W, at, len(x))
     for j in range(len(x)):
         to[j] = x[j]
 
@@ -98,7 +98,7 @@ def put(W: Array, at: int, x: Array) -> None:
 @core
 def take(W: Array, at: int, out: Array) -> None:
     """What begins at W[at], into `out`."""
-    of = W[at : at + len(out)]
+    of = view(W, at, len(out))
     for j in range(len(out)):
         out[j] = of[j]
 

@@ -95,8 +95,8 @@ from veridyn.mechanics.system.run_record import (
     S,
     Y,
 )
-from veridyn.mechanics.system.run_stages import along_speed, law_forces, magnitude, stage
-from veridyn.mechanics.tree.steps.record import as_pointer, call_kernel
+from veridyn.mechanics.system.run_stages import add_to, along_speed, copy, law_forces, magnitude, stage
+from veridyn.mechanics.tree.steps.record import as_pointer, call_kernel, view
 from veridyn.model.elements.own_law import LOG_OFFSET
 
 Numbers = NDArray[np.int64]
@@ -166,14 +166,14 @@ def linearise(I: Numbers, W: Array, shares: int) -> int:
 @core
 def set_right(I: Numbers, W: Array, shares: int) -> None:
     """S_RIGHT: Γ_x of every block, rows of states of elements' own with ż_x."""
-    n, total = I[COUNT], I[RIGHT_AT]
-    for j in range(I[total], I[total + I[BLOCKS]]):
-        W[I[S_RIGHT] + j] = 0.0
+    n, triples, triple, entries = I[COUNT], I[TRIPLES], I[TRIPLE], I[REGRESSOR]
+    right = view(W, I[S_RIGHT], I[I[RIGHT_AT] + I[BLOCKS]])
+    for j in range(len(right)):
+        right[j] = 0.0
     c = I[COEFFICIENTS]
-    for k in range(I[TRIPLES]):
-        at = I[TRIPLE] + 2 * k
-        W[I[S_RIGHT] + I[at + 1]] += W[c + k] * W[I[REGRESSOR] + I[at]]
-    c += I[TRIPLES]
+    for k in range(triples):
+        right[I[triple + 2 * k + 1]] += W[c + k] * W[entries + I[triple + 2 * k]]
+    c += triples
     for k in range(I[FRICTION_TRIPLE + 1] // 2):
         at = I[FRICTION_TRIPLE] + 2 * k
         e = int(I[at])
@@ -187,9 +187,10 @@ def set_right(I: Numbers, W: Array, shares: int) -> None:
             first = I[I[COORDINATE_FROM] + b]
             P = I[I[COLUMN_FROM] + b + 1] - I[I[COLUMN_FROM] + b]
             for a in range(I[I[COORDINATE_FROM] + b + 1] - first):
-                at = I[S_FORCE] + I[I[SERVO_AT] + I[I[COORDINATE] + first + a]]
+                force = view(W, I[S_FORCE] + I[I[SERVO_AT] + I[I[COORDINATE] + first + a]], P)
+                own = view(W, I[S_RIGHT] + I[I[RIGHT_AT] + b] + a * P, P)
                 for p in range(P):
-                    W[I[S_RIGHT] + I[I[RIGHT_AT] + b] + a * P + p] -= W[at + p]
+                    own[p] -= force[p]
     if I[COMBINATIONS]:
         for b in range(I[BLOCKS]):  # columns by the friction forces themselves
             first, held = I[I[COORDINATE_FROM] + b], I[I[COMBINATION_FROM] + b]
@@ -210,36 +211,38 @@ def block_slope(I: Numbers, W: Array, b: int, out: int) -> bool:
     nb, sb = I[I[COORDINATE_FROM] + b + 1] - first, I[I[STATE_FROM] + b + 1] - own
     P = I[I[COLUMN_FROM] + b + 1] - I[I[COLUMN_FROM] + b]
     s, r, m = I[S_STAGE] + I[I[BLOCK_AT] + b], I[S_RIGHT] + I[I[RIGHT_AT] + b], I[M_BLOCK]
+    derivatives, coordinate, state = I[DERIVATIVES], I[COORDINATE] + first, I[STATE] + own
     for a in range(nb + sb):
-        row = I[I[COORDINATE] + first + a] if a < nb else n + I[I[STATE] + own + a - nb]
+        row = I[coordinate + a] if a < nb else n + I[state + a - nb]
         sign = -1.0 if a < nb else 1.0
-        right = r + a * P
+        right = view(W, r + a * P, P)
         for p in range(P):
-            W[right + p] *= sign
+            right[p] *= sign
         for c in range(2 * nb + sb):
-            if c < 2 * nb:
-                column = I[I[COORDINATE] + first + c % nb] + (n if c >= nb else 0)
+            if c < nb:
+                column = I[coordinate + c]
+            elif c < 2 * nb:
+                column = I[coordinate + c - nb] + n
             else:
-                column = 2 * n + I[I[STATE] + own + c - 2 * nb]
-            g = W[I[DERIVATIVES] + row * width + column]
+                column = 2 * n + I[state + c - 2 * nb]
+            g = W[derivatives + row * width + column]
             if law and a < nb and c < 2 * nb:
                 g -= W[I[BY_LAW] + row * 2 * n + column]
             if g != 0.0:
                 g *= sign
+                by = view(W, s + c * P, P)
                 for p in range(P):
-                    W[right + p] += g * W[s + c * P + p]
+                    right[p] += g * by[p]
     for i in range(nb):
         for j in range(nb):
-            W[m + i * nb + j] = W[I[MASS] + I[I[COORDINATE] + first + i] * n + I[I[COORDINATE] + first + j]]
+            W[m + i * nb + j] = W[I[MASS] + I[coordinate + i] * n + I[coordinate + j]]
     pivots = I[I[PIVOT_BLOCK] : I[PIVOT_BLOCK] + nb]
     A = W[m : m + nb * nb].reshape(nb, nb)
     if not dense.factor(A, pivots):
         return False
     dense.solve_many(A, pivots, W[r : r + nb * P].reshape(nb, P))
-    for j in range(nb * P):
-        W[out + j] = W[s + nb * P + j]
-    for j in range((nb + sb) * P):
-        W[out + nb * P + j] = W[r + j]
+    copy(W, s + nb * P, nb * P, out)
+    copy(W, r, (nb + sb) * P, out + nb * P)
     return True
 
 
@@ -253,21 +256,17 @@ def differentiate(I: Numbers, W: Array, y: int, instant: float, h: float, shares
             status = linearise(I, W, shares)
         if status != DONE:
             return int(status)
-        for j in range(length):
-            W[I[S_STAGE] + j] = W[I[S] + j]
+        copy(W, I[S], length, I[S_STAGE])
         for k in range(i):
             w = h * W[I[TABLE_A] + i * I[STAGES] + k]
             if w != 0.0:
-                for j in range(length):
-                    W[I[S_STAGE] + j] += w * W[I[S_SLOPES] + k * length + j]
+                add_to(W, w, I[S_SLOPES] + k * length, length, I[S_STAGE])
         set_right(I, W, shares)
         for b in range(I[BLOCKS]):
             if not block_slope(I, W, b, I[S_SLOPES] + i * length + I[I[BLOCK_AT] + b]):
                 return 1
     for i in range(I[STAGES]):
-        w = h * W[I[TABLE_B] + i]
-        for j in range(length):
-            W[I[S] + j] += w * W[I[S_SLOPES] + i * length + j]
+        add_to(W, h * W[I[TABLE_B] + i], I[S_SLOPES] + i * length, length, I[S])
     return DONE
 
 

@@ -46,6 +46,7 @@ from veridyn.mechanics.system.run_record import (
     S,
     Y,
 )
+from veridyn.mechanics.tree.steps.record import view
 
 Numbers = NDArray[np.int64]
 GAIN_COUNT = len(GAINS)
@@ -67,8 +68,9 @@ def remember(I: Numbers, W: Array, count: int, sensitive: bool) -> None:
     """Keep the state Y of step `count` in the ring of past ones, and its sensitivities."""
     n = I[COUNT]
     wide, slot = I[I[SERVO_AT] + n], count % (I[LAG] + 1)
+    past, now = view(W, I[PAST] + slot * 2 * n, 2 * n), view(W, I[Y], 2 * n)
     for j in range(2 * n):
-        W[I[PAST] + slot * 2 * n + j] = W[I[Y] + j]
+        past[j] = now[j]
     if not sensitive:
         return
     for b in range(I[BLOCKS]):
@@ -78,9 +80,10 @@ def remember(I: Numbers, W: Array, count: int, sensitive: bool) -> None:
         for a in range(nb):
             at = I[S_PAST] + slot * 2 * wide + I[I[SERVO_AT] + I[I[COORDINATE] + first + a]]
             s = I[S] + I[I[BLOCK_AT] + b] + a * P
+            q, qd, by_q, by_qd = view(W, at, P), view(W, at + wide, P), view(W, s, P), view(W, s + nb * P, P)
             for p in range(P):
-                W[at + p] = W[s + p]
-                W[at + wide + p] = W[s + nb * P + p]
+                q[p] = by_q[p]
+                qd[p] = by_qd[p]
 
 
 @core
@@ -96,10 +99,10 @@ def past_slots(I: Numbers, W: Array, j: int, count: int, h: float) -> tuple[int,
 def tick_now(I: Numbers, W: Array, h: float) -> None:
     """FORCE of a tick that reads the state Y, and the integral after it."""
     n = I[COUNT]
-    q, qd, zero = W[I[Y] : I[Y] + n], W[I[Y] + n : I[Y] + 2 * n], W[I[ZERO] : I[ZERO] + n]
-    r, rd, feed = W[I[WANTED] : I[WANTED] + n], W[I[WANTED] + n : I[WANTED] + 2 * n], W[I[FEED] : I[FEED] + n]
-    kp, kd, ki = W[I[KP] : I[KP] + n], W[I[KD] : I[KD] + n], W[I[KI] : I[KI] + n]
-    limit, integral, force = W[I[LIMIT] : I[LIMIT] + n], W[I[INTEGRAL] : I[INTEGRAL] + n], W[I[FORCE] : I[FORCE] + n]
+    q, qd, zero = view(W, I[Y], n), view(W, I[Y] + n, n), view(W, I[ZERO], n)
+    r, rd, feed = view(W, I[WANTED], n), view(W, I[WANTED] + n, n), view(W, I[FEED], n)
+    kp, kd, ki = view(W, I[KP], n), view(W, I[KD], n), view(W, I[KI], n)
+    limit, integral, force = view(W, I[LIMIT], n), view(W, I[INTEGRAL], n), view(W, I[FORCE], n)
     period = I[TICKS] * h
     for j in range(n):
         e = r[j] - (q[j] + zero[j])
@@ -141,11 +144,14 @@ def tick(I: Numbers, W: Array, count: int, h: float, sensitive: bool) -> None:
             continue
         start, free = I[I[SERVO_AT] + j], 1.0 if force == raw else 0.0
         old, new = I[S_PAST] + before * 2 * wide + start, I[S_PAST] + after * 2 * wide + start
-        for p in range(I[I[SERVO_AT] + j + 1] - start):
-            dq = a0 * W[old + p] + (1.0 - a0) * W[new + p] + b0 * W[old + wide + p] + b1 * W[new + wide + p]
-            dv = (1.0 - s) * W[old + wide + p] + s * W[new + wide + p]
-            W[I[S_FORCE] + start + p] = free * (W[I[S_INTEGRAL] + start + p] - W[I[KP] + j] * dq - W[I[KD] + j] * dv)
-            W[I[S_INTEGRAL] + start + p] -= grows * W[I[KI] + j] * dq
+        P, kp, kd, ki = I[I[SERVO_AT] + j + 1] - start, W[I[KP] + j], W[I[KD] + j], W[I[KI] + j]
+        q_old, q_new, v_old, v_new = view(W, old, P), view(W, new, P), view(W, old + wide, P), view(W, new + wide, P)
+        by_force, by_integral = view(W, I[S_FORCE] + start, P), view(W, I[S_INTEGRAL] + start, P)
+        for p in range(P):
+            dq = a0 * q_old[p] + (1.0 - a0) * q_new[p] + b0 * v_old[p] + b1 * v_new[p]
+            dv = (1.0 - s) * v_old[p] + s * v_new[p]
+            by_force[p] = free * (by_integral[p] - kp * dq - kd * dv)
+            by_integral[p] -= grows * ki * dq
         by = I[GAIN_COLUMN] + GAIN_COUNT * j
         if I[by] >= 0:
             W[I[S_FORCE] + start + I[by]] += free * e

@@ -64,7 +64,7 @@ from veridyn.mechanics.system.run_record import (
     call_law,
 )
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
-from veridyn.mechanics.tree.steps.record import call_kernel
+from veridyn.mechanics.tree.steps.record import call_kernel, view
 from veridyn.model.elements.own_law import LOG_OFFSET
 
 Numbers = NDArray[np.int64]
@@ -72,10 +72,18 @@ Numbers = NDArray[np.int64]
 
 @core
 def copy(W: Array, at: int, count: int, out: int) -> None:
-    """W[out …] = W[at …]. Views, here and below: their numbers are reached without a look at the sign of an index, several at once."""
-    x, y = W[at : at + count], W[out : out + count]
+    """W[out …] = W[at …]."""
+    x, y = view(W, at, count), view(W, out, count)
     for j in range(count):
         y[j] = x[j]
+
+
+@core
+def add_to(W: Array, w: float, at: int, count: int, out: int) -> None:
+    """W[out …] += w W[at …]."""
+    x, y = view(W, at, count), view(W, out, count)
+    for j in range(count):
+        y[j] += w * x[j]
 
 
 @core
@@ -85,8 +93,8 @@ def interpolate(I: Numbers, W: Array, first: int, count: int, out: int) -> None:
     if share == 0.0:
         copy(W, I[BEFORE] + first, count, out)
         return
-    x, y = W[I[BEFORE] + first : I[BEFORE] + first + count], W[I[AFTER] + first : I[AFTER] + first + count]
-    z = W[out : out + count]
+    x, y = view(W, I[BEFORE] + first, count), view(W, I[AFTER] + first, count)
+    z = view(W, out, count)
     for j in range(count):
         z[j] = (1.0 - share) * x[j] + share * y[j]
 
@@ -190,15 +198,15 @@ def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
     set_state(I, W, y)
     if law_forces(I, W) != DONE:
         return LAW_FAILED
-    force, push, acting = W[I[FORCE] : I[FORCE] + n], W[I[PUSH] : I[PUSH] + n], W[given + 2 * n : given + 3 * n]
+    force, push, acting = view(W, I[FORCE], n), view(W, I[PUSH], n), view(W, given + 2 * n, n)
     for j in range(n):
         acting[j] = force[j] + push[j]
     call_kernel(I, FORWARD_KERNEL)
-    near = W[I[ACC] + n : I[ACC] + n + I[LANES]]
+    near = view(W, I[ACC] + n, I[LANES])
     for lane in range(I[LANES]):
         if not near[lane] < W[I[CLOCK] + NEAREST]:  # also where it is no number
             return ESCAPED
-    q, qdd, usable = W[y : y + n], W[I[ACC] : I[ACC] + n], True
+    q, qdd, usable = view(W, y, n), view(W, I[ACC], n), True
     for j in range(n):
         usable &= (abs(q[j]) < LARGEST_ANGLE_RAD) & (abs(qdd[j]) < np.inf)  # not where one is no number
     if not usable:
@@ -217,13 +225,10 @@ def combine(I: Numbers, W: Array, y: int, h: float, weights: int, count: int, ou
     """y + h Σ w_j k_j over the first `count` slopes, into W[out …]."""
     size = I[SIZE]
     copy(W, y, size, out)
-    z = W[out : out + size]
     for i in range(count):
         w = h * W[weights + i]
         if w != 0.0:
-            k = W[I[SLOPES] + i * size : I[SLOPES] + (i + 1) * size]
-            for j in range(size):
-                z[j] += w * k[j]
+            add_to(W, w, I[SLOPES] + i * size, size, out)
 
 
 @core

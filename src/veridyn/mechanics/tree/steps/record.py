@@ -21,6 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
@@ -226,3 +227,24 @@ def _pointed(typing_context: Any, address: Any) -> tuple[Any, Callable[..., Any]
 
 _pointed.__doc__ = "An address as a pointer, for ``carray``."
 as_pointer: Callable[[int], Any] = cast(Any, intrinsic(_pointed))
+
+
+def _viewed(typing_context: Any, values: Any, at: Any, count: Any) -> tuple[Any, Callable[..., Any]]:
+    kind = types.Array(types.float64, 1, "C")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source: Any = make_array(signature.args[0])(context, builder, args[0])
+        found: Any = make_array(kind)(context, builder)
+        one = context.get_constant(types.intp, 8)
+        data = builder.gep(source.data, [args[1]])
+        populate_array(found, data=data, shape=[args[2]], strides=[one], itemsize=one, meminfo=None)
+        return found._getvalue()
+
+    return kind(values, types.int64, types.int64), codegen
+
+
+_viewed.__doc__ = (
+    "The `count` numbers of W from `at` on, without a look at its ends, and within functions that count no references: loops over it are "
+    "vectorised, where an index of a sum might be negative to numba, and a slice costs more than the few numbers that it holds."
+)
+view: Callable[[Array, int, int], Array] = cast(Any, intrinsic(_viewed))
