@@ -9,7 +9,6 @@ Without a speed below which it is rounded off, dry friction holds (:mod:`veridyn
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_kernel import compiled_run
 from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
+from veridyn.mechanics.system.simulation import checked_forces
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, mass_matrix
@@ -230,15 +230,16 @@ class CompiledRun:
     def refuse(self, status: int, time: float, called: CalledLaw | None, run: str = "") -> None:
         if called is not None and called.error is not None:
             raise called.error
-        if status == k.UNBALANCED:
-            raise SimulationError(
-                f"no friction forces agree with the motion in the step from {time:.6g} s.",
-                where=self.tree.name + run,
-                hint="Take shorter steps, or round dry friction off by a friction_speed above zero.",
-            )
         y, n = self._state(), self.tree.n
         sizes = np.where(np.isfinite(y), np.abs(y), np.inf)
         worst = int(np.argmax(sizes)) % n
+        if status == k.UNBALANCED:
+            raise SimulationError(
+                f"no friction forces agree with the motion in the step from {time:.6g} s.",
+                where=f"{self.tree.name}{run}, coordinate '{self.tree.coordinates[worst]}'",
+                found=f"rate {y[n + worst]:.3g}",
+                hint="Take shorter steps, or round dry friction off by a friction_speed above zero.",
+            )
         raise SimulationError(
             f"the motion has run away at {time:.6g} s.",
             where=f"{self.tree.name}{run}, coordinate '{self.tree.coordinates[worst]}'",
@@ -341,11 +342,7 @@ class CalledLaw:
 
         def call(time: float) -> int:
             with self:
-                force[:] = law(time, q.copy(), qd.copy())
-                if not math.isfinite(sum(force.tolist())) and not np.isfinite(force).all():
-                    odd = int(np.flatnonzero(~np.isfinite(force))[0])
-                    what = f"the force on '{coordinates[odd]}' is {force[odd]:g} at {time:.6g} s."
-                    raise SimulationError(what, where="control law", expected="a finite number")
+                force[:] = checked_forces(law, time, q.copy(), qd.copy(), coordinates)
             return int(self.error is not None)
 
         self._function = _LAW(call)

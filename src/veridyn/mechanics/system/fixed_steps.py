@@ -14,7 +14,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
-from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory
+from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory, odd_signal
 from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
@@ -63,8 +63,11 @@ def python_inputs(
             values = given.signals(time, q, qd)
             for place, name in asked:
                 W[place] = values[name]
+                if not math.isfinite(W[place]):
+                    raise odd_signal(name, W[place], time)
         if given.forces is not None:
-            return held + np.asarray(given.forces(time, q, qd), dtype=np.float64)
+            found = np.asarray(given.forces(time, q, qd), dtype=np.float64)
+            return held + found if found.shape == held.shape else found  # what called it names another shape
         return held if driving is None else held + driving(time)
 
     return CalledLaw(acting, W, at, tree.coordinates)

@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
+from veridyn.mechanics.system.adaptive import adaptive_path, check_size
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
 from veridyn.mechanics.system.fixed_steps import compiled_steps, has_equal_intervals, is_plain
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
@@ -214,12 +214,10 @@ def integrate(
         CLOSING_RATE if tree.loops else 0.0,
     )
     system = StateRates(tree, acting.inputs, instant)
+    names, positions = system.names, slice(7, 7 + tree.n) if system.free else slice(0, tree.n)
 
     def rate(time: float, y: Array, friction: Array | None = None) -> Array:
-        if not np.isfinite(y).all():
-            raise SimulationError(
-                f"the motion is no longer finite at {time:.6g} s.", where=tree.name, hint="Try a smaller step."
-            )
+        check_size(time, y, positions, tree.name, names)
         progress("simulating", time - clock[0], clock[-1] - clock[0])
         try:
             return system.rate(time, y, friction)
@@ -244,7 +242,7 @@ def integrate(
         hint = "Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away."
 
         def path_along(times: Array, y: Array) -> Array:
-            return adaptive_path(rate, times, y, how, tree.name, hint)
+            return adaptive_path(rate, times, y, how, tree.name, hint, names)
 
     path = path_along(clock, y0) if system.inputs.sampled is None else _sampled_path(path_along, system, clock, y0)
     if tree.loops or tree.held:
@@ -253,23 +251,6 @@ def integrate(
         refuse_crossing(system, clock, path)
     found = _trajectory(system, clock, path, holding)
     return replace(found, motion=with_held_forces(tree, found.motion, values))
-
-
-def adaptive_path(
-    rate: Callable[[float, Array], Array], clock: Array, start: Array, how: Method, where: str, hint: str
-) -> Array:
-    """The states (N, …) at times `clock` by a method of SciPy that chooses its steps, refused with `hint` where it stops early."""
-    solution = solve_ivp(
-        rate, (clock[0], clock[-1]), start, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
-    )
-    if not solution.success:
-        raise SimulationError(
-            f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
-            where=where,
-            expected=f"{clock[-1]:.6g} s",
-            hint=hint,
-        )
-    return solution.y.T
 
 
 def _sampled_path(path_along: Callable[[Array, Array], Array], system: StateRates, clock: Array, y: Array) -> Array:
@@ -391,6 +372,8 @@ def element_states(
             return instant.state_rates(here[:n], here[n:], every)
         at = base(time)
         return instant.state_rates(here[:n], here[n:], every, at[:3], at[3:6], at[6:])
+
+    from scipy.integrate import solve_ivp  # here: only logs without these states need it
 
     found = solve_ivp(rate, (motion.t[0], motion.t[-1]), y0, "LSODA", motion.t, rtol=rtol, atol=1e-4 * rtol)
     if not found.success:

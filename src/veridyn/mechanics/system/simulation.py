@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError
+from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.ground.road import Road
 from veridyn.model.motion import Motion
 
@@ -95,6 +95,29 @@ class Trajectory:
     states: Mapping[str, Array] = field(default_factory=dict)
     loads: Mapping[str, Array] = field(default_factory=dict)
     commands: Mapping[str, Array] = field(default_factory=dict)
+
+
+def checked_forces(forces: Forces, t: float, q: Array, qd: Array, coordinates: Sequence[str]) -> Array:
+    """(n,): given forces at a time, refused by name where one is no number; what the function raises has a note of the time."""
+    try:
+        found = np.array(forces(t, q, qd), dtype=np.float64)
+    except Exception as error:
+        error.add_note(f"in the control law, at {t:.6g} s")
+        raise
+    if found.shape != (len(coordinates),):
+        what = f"there is one force for each coordinate, and not at {t:.6g} s."
+        raise SimulationError(what, where="control law", expected=f"({len(coordinates)},)", found=f"{found.shape}")
+    if not math.isfinite(sum(found.tolist())) and not np.isfinite(found).all():
+        odd = int(np.flatnonzero(~np.isfinite(found))[0])
+        what = f"the force on '{coordinates[odd]}' is {found[odd]:g} at {t:.6g} s."
+        raise SimulationError(what, where="control law", expected="a finite number")
+    return found
+
+
+def odd_signal(name: str, value: float, t: float) -> SimulationError:
+    """What is raised where a given signal is no number."""
+    what = f"the signal '{name}' is {value:g} at {t:.6g} s."
+    return SimulationError(what, where="Inputs.signals", expected="a finite number")
 
 
 def clock(duration: float, rate: float) -> Array:

@@ -27,9 +27,9 @@ from veridyn.mechanics.natural.equations.wheels import Plane, plane_of
 from veridyn.mechanics.natural.inputs import wrench_maps
 from veridyn.mechanics.natural.steps.explicit import onto_constraints
 from veridyn.mechanics.natural.steps.freedoms import Freedoms, freedoms_of, pose_of_tree
+from veridyn.mechanics.system.adaptive import adaptive_path, check_size
 from veridyn.mechanics.system.integrate import (
     CLOSING_RATE,
-    adaptive_path,
     check_given_loads,
     check_prescribed,
     initial_state,
@@ -196,7 +196,7 @@ class _Rates:
         q, qd = self.on_tree(x, xd)
         forces = self.acting.driving(t)
         if act.forces is not None:
-            forces = np.array(act.forces(t, q, qd), dtype=np.float64)
+            forces = self.acting.given_forces(t, q, qd)
             forces[list(tree.held)] = 0.0
             self._refuse_elsewhere(forces)
             extra[list(self.model.places)] = forces[list(self.model.both)]
@@ -311,21 +311,20 @@ def integrate_natural_machine(
     rates = _Rates(model, acting, q0)
     solve_accelerations(rates.held(float(clock[0])), x, xd)  # refuses what moves no mass, by name
     state = np.concatenate([x, xd, np.zeros(rates.slips)])
+    names = [*2 * rates.system.coordinates, *(rates.system.wheels.states if rates.slips else ())]
 
     def rate(time: float, y: Array) -> Array:
         progress("simulating", time - clock[0], clock[-1] - clock[0])
-        found = rates.rate(time, y) if np.isfinite(y).all() else np.full(len(y), np.nan)
-        if not np.isfinite(found).all():
-            raise SimulationError(
-                f"the motion is no longer finite at {time:.6g} s.", where=machine.name, hint="Try a smaller step."
-            )
+        check_size(time, y, slice(0, len(x)), machine.name, names)
+        found = rates.rate(time, y)
+        check_size(time, found, slice(0, 0), machine.name, names)
         return found
 
     if how.name == "RK4":
         path = march(tableau("RK4"), rate, clock, state, how.step, rates.mended)
     else:
         hint = "Look for a stiff spring, or a force that runs away."
-        path = adaptive_path(rate, clock, state, how, machine.name, hint)
+        path = adaptive_path(rate, clock, state, how, machine.name, hint, names)
     return _trajectory(rates, clock, rates.mended(clock, path), q0)
 
 

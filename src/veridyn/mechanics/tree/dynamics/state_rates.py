@@ -6,6 +6,7 @@ elements have of their own come last.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.ground.road import fill_surface
-from veridyn.mechanics.system.simulation import BaseState, Inputs
+from veridyn.mechanics.system.simulation import BaseState, Inputs, checked_forces, odd_signal
 from veridyn.mechanics.tree.dynamics.instant import ORIGIN, StateAccelerations
 from veridyn.mechanics.tree.loops.dynamics import onto_closure
 from veridyn.mechanics.tree.recursion.sensing import load_matrix
@@ -35,6 +36,12 @@ class ActingInputs:
     @property
     def free(self) -> bool:
         return self.tree.base == "free"
+
+    @property
+    def names(self) -> list[str]:
+        """Of each component of a state vector the coordinate that it belongs to."""
+        base, n = ["base"] if self.free else [], list(self.tree.coordinates)
+        return [*7 * base, *n, *6 * base, *n, *(s.name for s in self.tree.states)]
 
     @property
     def own(self) -> int:
@@ -70,6 +77,11 @@ class ActingInputs:
                 if isinstance(load, Drive):
                     forces[self.tree.coordinates.index(load.coordinate)] += values[load.name][0]
         return forces
+
+    def given_forces(self, t: float, q: Array, qd: Array) -> Array:
+        """(n,): the given forces at a time, refused by name where one is no number."""
+        assert self.inputs.forces is not None  # the caller looked
+        return checked_forces(self.inputs.forces, t, q, qd, self.tree.coordinates)
 
     def prescribed(self, t: float) -> Array:
         """(3, n): q, q̇ and q̈ of the prescribed coordinates at a time, zero elsewhere."""
@@ -107,7 +119,7 @@ class StateRates(ActingInputs):
         at = 7 if self.free else 0
         q, qd = y[at : at + n], y[len(y) - n :]
         act = self.inputs
-        forces = self.driving(t) if act.forces is None else np.array(act.forces(t, q, qd), dtype=np.float64)
+        forces = self.driving(t) if act.forces is None else self.given_forces(t, q, qd)
         forces[list(self.tree.held)] = 0.0  # what they need is found afterwards
         wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
         wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
@@ -120,6 +132,9 @@ class StateRates(ActingInputs):
         if friction is not None:
             acting = acting + friction
         signals = {} if act.signals is None else act.signals(t, q, qd)
+        for name, value in signals.items():
+            if not math.isfinite(value):
+                raise odd_signal(name, value, t)
         pose = y[:7] if self.free else ORIGIN
         if self.packed_road is not None:
             signals = {**signals, **self.under_wheels(q, pose)}
