@@ -198,9 +198,10 @@ class CompiledRun:
         """States, q̈ and forces of runs in lanes; None where one of them ends early, whose end is that of a single run."""
         (R, K, n), L = forces.shape, wide.lanes
         G = -(-R // L)
-        several = every is not None and len(every) > 1
         wide.set_values(tree, complete_values(tree, None if every is None else every[0]))
-        sets = wide.sets(tree, every[np.minimum(np.arange(G * L), R - 1)]) if several else np.zeros((0, 0))
+        sets = np.zeros((0, 0))
+        if every is not None and len(every) > 1:
+            sets = wide.sets(tree, every[np.minimum(np.arange(G * L), R - 1)])
         wide.set_gains(servo, step / substeps)
         W, I = wide.record.W, wide.record.I
         I[k.HOLDS], I[k.ROWS], I[k.LAW] = int(holds), 0, 0

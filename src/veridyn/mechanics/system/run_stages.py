@@ -64,14 +64,14 @@ from veridyn.mechanics.system.run_record import (
     call_law,
 )
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
-from veridyn.mechanics.tree.steps.record import call_kernel, view
+from veridyn.mechanics.tree.steps.record import Place, call_kernel, view
 from veridyn.model.elements.own_law import LOG_OFFSET
 
 Numbers = NDArray[np.int64]
 
 
 @core
-def copy(W: Array, at: int, count: int, out: int) -> None:
+def copy(W: Array, at: Place, count: Place, out: Place) -> None:
     """W[out …] = W[at …]."""
     x, y = view(W, at, count), view(W, out, count)
     for j in range(count):
@@ -79,7 +79,7 @@ def copy(W: Array, at: int, count: int, out: int) -> None:
 
 
 @core
-def add_to(W: Array, w: float, at: int, count: int, out: int) -> None:
+def add_to(W: Array, w: float | Array, at: Place, count: Place, out: Place) -> None:
     """W[out …] += w W[at …]."""
     x, y = view(W, at, count), view(W, out, count)
     for j in range(count):

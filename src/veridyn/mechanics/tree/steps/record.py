@@ -82,6 +82,7 @@ PLACE, STATE, TANGENTS, REACTIONS, SLOPES = -1, 0, 1, 2, 3
 
 
 Numbers = NDArray[np.int64]
+Place = int | NDArray[np.signedinteger[Any]]  # a number of I, or a sum of some, which NumPy's types take for an array
 
 
 @dataclass(eq=False)
@@ -247,4 +248,4 @@ _viewed.__doc__ = (
     "The `count` numbers of W from `at` on, without a look at its ends, and within functions that count no references: loops over it are "
     "vectorised, where an index of a sum might be negative to numba, and a slice costs more than the few numbers that it holds."
 )
-view: Callable[[Array, int, int], Array] = cast(Any, intrinsic(_viewed))
+view: Callable[[Array, Place, Place], Array] = cast(Any, intrinsic(_viewed))
