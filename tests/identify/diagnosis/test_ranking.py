@@ -53,17 +53,3 @@ def test_what_was_found_is_not_named_again() -> None:
     found = groups(u.rotor, 3, 0.2)
     names = [(d.kind, d.where) for group in found for d in group]
     assert names[0] == ("rotor inertia", "q4") and len(set(names)) == len(names)
-
-
-def test_what_every_gear_has_a_little_of_is_seen_in_all_of_them_together() -> None:
-    """Some three deviations of load-dependent friction at each of three joints: one in eight logs without it shows as much at some place."""
-
-    def everywhere(x: u.Machinery, _j: int, size: float) -> None:
-        for j, share in enumerate((1.3, 0.85, 1.9)):
-            u.load_friction(x, j, size * share)
-
-    found = groups(everywhere, 0, 0.0013)
-    first = found[0][0]
-    assert first.kind == "load-dependent friction" and first.also
-    assert {first.where, *first.also} <= {"q1", "q2", "q3", "q4"}
-    assert first.evidence > 15.0 and 0.0 < first.sigma < first.size

@@ -23,7 +23,8 @@ from veridyn.identify.diagnosis.deciding import deciding_recording
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
-from veridyn.identify.diagnosis.ranking import Questions, ranked
+from veridyn.identify.diagnosis.questions import Questions
+from veridyn.identify.diagnosis.ranking import ranked
 from veridyn.identify.diagnosis.score_test import (
     NoiseSlopes,
     TraceNoise,

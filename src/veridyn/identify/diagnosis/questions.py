@@ -1,0 +1,394 @@
+"""Questions to a fit: causes that are asked about beside its model, alone, at all places together, and several at once.
+
+A cause is a model of its own. Its score, whose variance allows for what correlation is left, says by how much it is beyond noise, and its
+gain in likelihood whether its model is the better one by Akaike's criterion: a noise of the residual's own spectrum explains a slow cause
+nearly as well as the cause does, so that likelihoods alone would leave it unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, ndtri
+
+from veridyn.arrays import Array
+from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
+from veridyn.identify.diagnosis.drives import turns_round
+from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
+from veridyn.identify.diagnosis.likelihood import NoisyEquations
+from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise
+from veridyn.identify.diagnosis.signature_samples import Samples
+from veridyn.identify.diagnosis.structure import (
+    CABLE,
+    FLEXIBLE,
+    GRAVITY,
+    IN_STEPS,
+    LATE_FORCE,
+    LOAD_FRICTION,
+    LOW_PASS,
+    PRESLIDING,
+    STRIBECK,
+    WARM_UP,
+    WHOLE,
+)
+from veridyn.identify.result import Fit
+
+# Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+LEAST_SIZE = 0.003
+# For each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
+GRID_TESTS = 1
+LEADING = 2  # causes of structure and as many of sensors, as the equations are and whitened, whose models are compared
+TOGETHER = 3  # causes that are asked together where none is clear by itself
+SUSPECTED_Z = 3.0  # deviations from which it is asked what noise of the motion makes of a score
+ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
+SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
+SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
+BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry friction shows where its speed turns
+# What all gears of a machine have where one has it
+OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)
+ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
+GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer:
+    """A cause with its `model`: `coefficients` (k,) of its columns and the score of them together; `evidence`: 2 Δ log L.
+
+    `chance` that noise alone makes as much of it by its score, one where it is no better model by Akaike's criterion; `criterion`: the gain
+    by Schwarz's criterion.
+    """
+
+    cause: Cause
+    model: NoisyEquations
+    coefficients: Array
+    size: float
+    sigma: float
+    z: float
+    evidence: float
+    chance: float
+    criterion: float
+    shift: float
+    moved: str
+
+    @property
+    def damage(self) -> Damage:
+        """In its own units: of several columns the first has the size, of directions the first two together."""
+        size, sigma = self.size, self.sigma
+        if self.cause.also:
+            size *= float(self.coefficients[0])
+        elif len(self.coefficients) > 1:
+            parts = size * self.coefficients
+            size = float(np.linalg.norm(parts[:2])) if self.cause.kind in (GRAVITY, CABLE) else float(parts[0])
+            sigma = abs(size) / max(abs(self.z), 1.0)
+        return Damage(
+            kind=self.cause.kind,
+            where=self.cause.where,
+            size=size,
+            sigma=sigma,
+            z=self.z,
+            shift=self.shift,
+            moved=self.moved,
+            evidence=self.evidence,
+            columns=len(self.coefficients),
+            option=self.cause.option,
+            also=self.cause.also,
+        )
+
+
+class Questions:
+    """The causes that are asked about beside a model, and what has been taken into it."""
+
+    def __init__(
+        self,
+        fit: Fit,
+        x: Samples,
+        causes: Sequence[Cause],
+        clock: float,
+        noise: Callable[[NoisyEquations], TraceNoise | None],
+        model: NoisyEquations,
+    ) -> None:
+        self.fit, self.x, self.causes, self.clock, self.noise = fit, x, causes, clock, noise
+        self.first = self.model = model
+        self.columns = np.concatenate([c.columns for c in causes], axis=2)
+        ends = np.cumsum([c.columns.shape[2] for c in causes])
+        self.parts = [slice(end - c.columns.shape[2], end) for end, c in zip(ends, causes, strict=True)]
+        self.effects = model.plain.effects(self.columns * model.weight[:, :, None])
+        self.price = float(np.log(max(np.count_nonzero(x.used), 2)))
+        self.taken: list[Cause] = []
+        self._rest()
+
+    def _rest(self) -> None:
+        """What is left of all columns beside the regressor, as it is and behind the filters of the noise."""
+        self.rests = (
+            self.model.plain.beside(self.columns * self.model.weight[:, :, None]),
+            self.model.white.beside(self.model.filtered(self.columns)),
+        )
+
+    def untestable(self, every: Sequence[Cause]) -> tuple[tuple[str, str], ...]:
+        """Sensors whose damage the parameters take up whole on this log."""
+        shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
+        testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
+        testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
+        return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
+
+    @property
+    def number(self) -> int:
+        """Of questions, those about all places at once and delays that dry friction shows included."""
+        families = {(c.kind, c.option) for c in self.causes if c.kind in OF_EVERY_GEAR}
+        alike = {c.kind for c in self.causes if c.kind in ALIKE}
+        delays = GRID_TESTS * len(self.x.delays) * int(np.count_nonzero(self.x.measured))
+        return sum(c.option < WHOLE for c in self.causes) + len(families) + len(alike) + delays
+
+    def leading(self) -> list[Answer]:
+        """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
+        late = [c for _, c in sorted(_late(self.x, self.model), key=lambda found: -found[0])[:LEADING]]
+        chosen: dict[int, Cause] = {}
+        structural = np.array([c.structural for c in self.causes])
+        for p, rest in zip((self.model.plain, self.model.white), self.rests, strict=True):
+            gains = self._gains(p, rest)
+            for kind in (structural, ~structural):
+                order = [int(k) for k in np.argsort(-np.where(kind, gains, -np.inf)) if kind[k] and gains[k] > 0.0]
+                seen: set[tuple[str, str]] = set()
+                for k in order:
+                    if self.causes[k].name not in seen and len(seen) < LEADING:
+                        seen.add(self.causes[k].name)
+                        chosen.setdefault(k, self.causes[k])
+        return [self.answer(c, self.effects[:, self.parts[k]]) for k, c in chosen.items()] + [
+            self.answer(c, self.first.plain.effects(c.columns * self.first.weight[:, :, None])) for c in late
+        ]
+
+    def _gains(self, p: Projected, rest: Array) -> Array:
+        """Of each cause by Schwarz's criterion, for white noise."""
+        out, seen = p.gains(rest), rest.any(axis=(0, 1))
+        if len(self.parts) < len(out):
+            widths = np.array([part.stop - part.start for part in self.parts])
+            starts = np.array([part.start for part in self.parts])
+            out = out[starts]
+            for k in set(widths[widths > 1].tolist()):
+                own = widths == k
+                out[own] = p.gains_together(rest, starts[own][:, None] + np.arange(k))
+        there = np.add.reduceat(seen, [part.start for part in self.parts], dtype=np.intp)
+        return np.where(out > 0.0, out / p.white_variance - there * self.price, -np.inf)
+
+    def answer(self, cause: Cause, effects: Array) -> Answer:
+        """A cause by its own model."""
+        model = self.model.with_columns(cause.columns)
+        column, coefficients, there = model.combined(cause.columns)
+        scores = model.before.tested_beside(column)
+        noise = self.noise(model) if abs(float(scores.z[0])) > SUSPECTED_Z else None
+        if noise is not None:
+            absorbed = model.before.effects(model.filtered(cause.columns))[: len(self.fit.values)] @ coefficients
+            scores = model.before.tested_beside(column, noise.scores([cause.name], absorbed[:, None]))
+        evidence = self.model.evidence(model) if there else 0.0
+        size, z = float(scores.sizes[0]), float(scores.z[0])
+        if cause.kind == LATE_FORCE:  # to first order near reversals: filters would weigh what it leaves out there
+            size = float(self.model.plain.tested(cause.columns * self.model.weight[:, :, None]).sizes[0])
+        by_score = float(_of_several(scores.chance, np.array([max(there, 1)]))[0])
+        shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
+        grid = GRID_DEVIATION * abs(size) if cause.kind == LATE_FORCE else 0.0
+        sigma = float(scores.sigma[0])
+        if cause.also and there > 1:
+            sigma = model.before.deviation_of_first(model.before.beside(model.filtered(cause.columns)))
+        return Answer(
+            cause=cause,
+            model=model,
+            coefficients=coefficients,
+            size=size,
+            sigma=float(np.hypot(sigma, grid)),
+            z=z,
+            evidence=max(evidence, 0.0),
+            chance=by_score if evidence > 2.0 * max(there, 1) else 1.0,
+            criterion=min(evidence, z**2) - there * self.price,
+            shift=float(shift.max()),
+            moved=self.fit.names[int(shift.argmax())],
+        )
+
+    def family(self, kind: str) -> float:
+        """The gain by Schwarz's criterion of all causes of a kind at once, behind the filters of the noise."""
+        p, rest = self.model.white, self.rests[1]
+        best: dict[str, tuple[float, slice]] = {}
+        for c, part in zip(self.causes, self.parts, strict=True):
+            gain = p.gain_together(rest[:, :, part]) if c.kind == kind else -1.0
+            if gain > best.get(c.where, (0.0, part))[0]:
+                best[c.where] = gain, part
+        if not best:
+            return -np.inf
+        columns = np.concatenate([rest[:, :, part] for _, part in best.values()], axis=2)
+        left = p.unexplained(columns)
+        there = np.count_nonzero(columns.any(axis=(0, 1)))
+        return float(p.residual.size * np.log(np.sum(p.residual**2) / np.sum(left**2))) - there * self.price
+
+    def everywhere(self) -> list[Answer]:
+        """Answers of what gears have at several places at once, where each by itself may be too little to be seen.
+
+        What cannot be below zero is left out where it is: under noise alone those that are left, k of them, have χ² of k degrees.
+        """
+        families: dict[tuple[str, int], list[int]] = {}
+        for k, c in enumerate(self.causes):
+            if c.kind in OF_EVERY_GEAR and self.rests[1][:, :, self.parts[k]].any():
+                families.setdefault((c.kind, c.option), []).append(k)
+        answers: list[Answer] = []
+        for (kind, _), every in families.items():
+            members = self._above_zero(every) if kind in POSITIVE else every
+            if len(members) > 1:
+                answers.append(self._together_at(members))
+            if kind in ALIKE and len(every) > 1:
+                answers.append(self._alike_at(every))
+        return answers
+
+    def _above_zero(self, members: list[int]) -> list[int]:
+        """Those, of one column each, whose sizes are above zero together."""
+        p, rest = self.model.white, self.rests[1]
+        while members:
+            sizes = p.sizes_of(np.concatenate([rest[:, :, self.parts[k]] for k in members], axis=2))
+            if sizes.min() > 0.0:
+                break
+            members = [k for k, size in zip(members, sizes, strict=True) if size > 0.0]
+        return members
+
+    def _together_at(self, members: list[int]) -> Answer:
+        """One cause at several places; the one that explains most by itself comes first."""
+        p, rest = self.model.white, self.rests[1]
+        members = sorted(members, key=lambda k: -p.gain_together(rest[:, :, self.parts[k]]))
+        first, *others = (self.causes[k] for k in members)
+        columns = np.concatenate([self.causes[k].columns for k in members], axis=2)
+        effects = np.concatenate([self.effects[:, self.parts[k]] for k in members], axis=1)
+        return self.answer(replace(first, columns=columns, also=tuple(c.where for c in others)), effects)
+
+    def _alike_at(self, members: list[int]) -> Answer:
+        """One cause whose size is known but for one number: gears yield by the same angle under their loads, or lose the same share."""
+        loads = {c.where: float(np.linalg.norm(c.columns)) for c in self.causes if c.kind == LOAD_FRICTION}
+        flexible = self.causes[members[0]].kind == FLEXIBLE
+        shares = np.array([1.0 / loads.get(self.causes[k].where, np.inf) if flexible else 1.0 for k in members])
+        p, rest = self.model.white, self.rests[1]
+        first = int(
+            np.argmax(
+                [
+                    p.gain_together(rest[:, :, self.parts[k]]) if a else -1.0
+                    for k, a in zip(members, shares, strict=True)
+                ]
+            )
+        )
+        shares /= shares[first] or 1.0
+        columns, effects = (
+            np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)
+            for parts in ([self.causes[k].columns for k in members], [self.effects[:, self.parts[k]] for k in members])
+        )
+        also = tuple(self.causes[k].where for i, k in enumerate(members) if i != first and shares[i])
+        return self.answer(replace(self.causes[members[first]], columns=columns, also=also), effects)
+
+    def possible(self, a: Answer) -> bool:
+        """Whether a cause of this size is one, and independent equations are enough to say so; those that its own noise leaves.
+
+        A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is
+        off by more than half a turn, and no rotor or friction is below zero.
+        """
+        kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
+        machine = self.fit.described
+        if a.model.independent < MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]:
+            return False
+        if kind in BEHIND_REVERSALS and any(c.kind in BEHIND_REVERSALS and c.where == where for c in self.taken):
+            return False  # what the nearest of a grid leaves of one looks like another
+        if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
+            return a.size > 0.0
+        if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
+            return not turns_round(machine, where) or size <= np.pi
+        if kind == "machine size":
+            return size >= LEAST_SIZE
+        if kind not in (LATE_FORCE, LOW_PASS):
+            return True
+        if size <= 0.5 * self.clock + GRID_DEVIATION * size:
+            return False
+        if a.cause.beside is not None and not _seen_beside(a, a.cause.beside):
+            return False
+        plain = next((c for c in self.causes if c.name == (LATE_FORCE, where)), a.cause)
+        smooth = kind == LATE_FORCE and a.cause.option == 0
+        return smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
+
+    def together(self) -> list[Answer]:
+        """Answers of causes that explain most together, each beside the others: alone, one hides in the noise that another makes."""
+        p, rest = self.model.plain, self.rests[0]
+        chosen: list[int] = []
+        alone = np.array([c.beside is not None for c in self.causes])
+        for _ in range(TOGETHER):
+            gains = np.where(alone, -np.inf, self._gains(p, rest))
+            best = int(np.argmax(gains))
+            if gains[best] <= 0.0:
+                break
+            chosen.append(best)
+            for k in range(self.parts[best].start, self.parts[best].stop):
+                p = p.with_column(rest[:, :, k])
+            rest = p.beside(rest)
+        if len(chosen) < 2:
+            return []
+        model, answers = self.model, list[Answer]()
+        for k in chosen:
+            others = [self.causes[i].columns for i in chosen if i != k]
+            self.model = model.with_columns(np.concatenate(others, axis=2))
+            answers.append(self.answer(self.causes[k], self.effects[:, self.parts[k]]))
+            self.model = model
+        return answers
+
+    def take(self, a: Answer) -> None:
+        """Into the model, beside which the others are asked from now on."""
+        self.model = self.model.with_columns(a.cause.columns)
+        self.taken.append(a.cause)
+        self._rest()
+
+
+def _of_several(chance: Array, columns: NDArray[np.intp]) -> Array:
+    """Chances (k,) of z scores of combinations that were chosen among so many columns each: z² is χ² of that many degrees of freedom."""
+    z = -ndtri(np.maximum(0.5 * chance, np.finfo(float).tiny))
+    return np.where(columns > 1, chdtrc(columns, z**2), chance)
+
+
+def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
+    """By how many deviations damages of these sizes (k,) shift the parameters (p, k)."""
+    deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
+    return np.asarray(np.abs(effects * sizes) / deviations[:, None], dtype=np.float64)
+
+
+def _late(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
+    """For each row the column of the delay of the grid that its residual speaks for most, and by how many deviations of white noise.
+
+    A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
+    """
+    coupled = {c for d in x.drives for c, a in zip(x.coordinates, d.turns, strict=True) if a}
+    for j, row in enumerate(x.rows):
+        if not x.measured[j] or not len(x.delays) or row in coupled:
+            continue
+        lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
+        pulses = lines.shape[1] - 1  # each by itself, the smooth part by itself, and each with it
+        # As the equations are: an autoregression of the residual would take pulses for noise of their length.
+        alone, weighted = np.eye(pulses + 1), lines * model.weight[:, j : j + 1]
+        scores = model.plain.scores_of_row(j, weighted, np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
+        friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
+        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > ONE_SIDED * np.sqrt(2.0)
+        z = np.where(np.tile(behind, 2) & (whole * smooth > 0.0), np.abs(whole), 0.0)
+        if z.any():
+            column = np.zeros_like(x.y)
+            column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
+            yield float(z.max()), Cause(LATE_FORCE, row, column[:, :, None], 1 + int(np.argmax(z)))
+
+
+def _seen_beside(a: Answer, others: Array) -> bool:
+    """Whether a cause of one column is seen, with the same sign, beside columns (N, R, m) that look like it."""
+    p = a.model.before
+    for k in range(others.shape[2]):
+        p = p.with_column(a.model.filtered(others[:, :, k : k + 1])[:, :, 0])
+    return float(p.tested(a.model.filtered(a.cause.columns)).z[0]) * np.sign(a.size) > LIKELY
+
+
+def _smooth_too(model: NoisyEquations, whole: Array, smooth: Array, size: float) -> bool:
+    """Whether the smooth part of a force is late by as much as the `size` of the `whole` column, whatever its friction does.
+
+    Both (N, R, 1), the whole one in the model. Where that is not so, friction yields before it slides, which is no damage of the log.
+    """
+    p = model.before
+    friction, smooth = (model.filtered(v) for v in (whole - smooth, smooth))
+    found = p.with_column(friction[:, :, 0]).tested(smooth)
+    apart = abs(size - float(found.sizes[0])) / np.hypot(GRID_DEVIATION * size, found.sigma[0])
+    return bool(float(found.z[0]) * np.sign(size) > SMOOTH_PART and apart < SAME_DELAY)
