@@ -65,7 +65,9 @@ def _printed_blocks(study: ObservationStudy) -> list[Block]:
     for label in study.labels:
         k = study.column(label)
         worst = (np.abs(error[:, k]).max() for error in (found.error_closed, found.error_printed))
-        rows.append((f"largest error of {label}", *(number(float(x), 3) for x in worst)))
+        rows.append(
+            (f"largest error of {label}, {'rad' if label == 'phi' else 'm'}", *(number(float(x), 3) for x in worst))
+        )
     last = float(np.median(found.open_printed[-SHOWN_SAMPLES // 4 :]))
     said = (
         "Once the start is forgotten corrections are small: as printed they leave constraints open by "
