@@ -209,9 +209,13 @@ def test_memory_and_whiteness_are_those_of_their_definitions() -> None:
     assert replace(made, white=0.0).memory == np.inf
 
 
-def test_sensitivities_are_slopes_of_the_spectrum_and_fishers_information() -> None:
-    """f = σ²/|1 + a e^(−iω)|² in all bands: ∂ ln f/∂a by differences of f over a fine grid; var ln σ² = 2/n and var a = (1 − a²)/n."""
-    a, N = -0.8, 4000
+@pytest.mark.parametrize("N", [12, 4000])
+def test_sensitivities_are_slopes_of_the_spectrum_and_fishers_information(N: int) -> None:
+    """f = σ²/|1 + a e^(−iω)|² in all bands: ∂ ln f/∂a by differences of f over a fine grid; var ln σ² = 2/n and var a = (1 − a²)/n.
+
+    Of 12 samples f changes by half within a band, so that its points have to be weighted by it.
+    """
+    a = -0.8
     bands = Bands.for_samples(N)
     count = len(bands.edges) - 1
     freedom = N * np.diff(bands.cells)[None] / np.pi
@@ -226,5 +230,7 @@ def test_sensitivities_are_slopes_of_the_spectrum_and_fishers_information() -> N
 
     numeric = (np.log(means(a + 1e-5)) - np.log(means(a - 1e-5))) / 2e-5
     assert slopes[:, 0] == pytest.approx(1.0)
-    assert slopes[:, 1] == pytest.approx(numeric, abs=0.02)  # of up to 10: four points in each cell
+    assert slopes[:, 1] == pytest.approx(
+        numeric, abs=0.1
+    )  # of up to 8.5: the midpoints of four parts of a cell err by so much
     assert covariance == pytest.approx(np.diag([2.0, 1.0 - a**2]) / N, rel=0.01, abs=0.01 / N)
