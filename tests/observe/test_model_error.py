@@ -7,6 +7,7 @@ The truth is a pendulum on a cart by SciPy:
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,14 @@ from scipy.integrate import solve_ivp
 import veridyn as vd
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Attachment
-from veridyn.observe.model_error import FLOOR_SHARE, acceleration_rms
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.run import run
+from veridyn.observe.measurements import Measurements
+from veridyn.observe.model_error import FLOOR_SHARE, SAME_FLOOR, acceleration_rms
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.result import Estimates
+from veridyn.observe.system import System
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement
 
@@ -117,6 +123,39 @@ def test_a_quarter_of_the_samples_screens_what_is_tried(disturbance: float, monk
     assert whole is not None and screened is not None
     assert screened.density == pytest.approx(whole.density, rel=1e-9)
     assert screened.learned == (disturbance > 0.0)
+
+
+def test_a_long_log_is_run_once_where_its_beginning_foresees_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The floor of the beginning stays where that of the whole log is within a factor of two; else the log is run again with its own."""
+    force, _, readings = truth(0, 0.0)
+    log = recorded(force, readings)
+    whole = vd.observe(cart(), log, "ekf", HOW)
+    runs: list[int] = []
+
+    def counted(settings: Filter, system: System, measurements: Measurements, *rest: Any) -> Estimates:
+        runs.append(len(measurements))
+        return run(settings, system, measurements, *rest)
+
+    monkeypatch.setattr("veridyn.observe.observe.run", counted)
+    for name, size in {
+        "STRETCH_SAMPLES": len(T) // 8,
+        "SCREENED_SAMPLES": len(T) // 16,
+        "BEGINNING": len(T) // 2,
+    }.items():
+        monkeypatch.setattr(f"veridyn.observe.model_error.{name}", size)
+    for factor, times in ((SAME_FLOOR, 1), (1.0, 2)):
+        runs.clear()
+        monkeypatch.setattr("veridyn.observe.model_error.SAME_FLOOR", factor)
+        found = vd.observe(cart(), log, "ekf", HOW)
+        assert runs == [len(T)] * times
+        assert found.model_error is not None and whole.model_error is not None and not found.model_error.learned
+        ratio = found.model_error.density / whole.model_error.density
+        near = (
+            1.21 * factor
+        )  # the first run has a floor here and none there: accelerations are known within ten percent
+        assert ((ratio <= near) & (near * ratio >= 1.0)).all()
+        f = found.system.f
+        assert found.system.density[f : 2 * f] == pytest.approx(found.model_error.density)
 
 
 def test_a_white_force_is_found_as_a_force() -> None:

@@ -13,7 +13,8 @@ is learned here comes on top of them and not twice.
 Where the log has chosen the process noise as well, the walk of the unknown forces is scaled together with the shares: a walk that was
 chosen alone takes white disturbances upon itself, which makes the bands of rates too narrow.
 
-A share on the floor is asked first on a quarter of the samples: one that gains nothing there is not tried on all.
+A share on the floor is asked first on a quarter of the samples: one that gains nothing there is not tried on all. Of a long log the first
+run has the floor of its beginning already: where that is nearly the one of the whole log, and nothing more is learned, it is the last.
 
 Likelihoods are clipped: a reading that the gate refuses counts as one on the gate, so that outliers do not pass for model error and a
 filter that refuses what contradicts it gains nothing.
@@ -29,9 +30,9 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import VeridynError
-from veridyn.observe.filters.filter import FALSE_ALARMS, Filter
+from veridyn.observe.filters.filter import FALSE_ALARMS, Filter, Passing
 from veridyn.observe.filters.methods import extended
-from veridyn.observe.filters.run import run
+from veridyn.observe.filters.run import run, run_steps
 from veridyn.observe.filters.update import LOG_2PI, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
@@ -51,6 +52,8 @@ SPAN = 10  # samples over which a change of rate makes an acceleration: noise of
 LEAST_SIGNAL = 0.1  # of the squared change of rate: what is left of it without its noise is uncertain below
 STRETCHES, STRETCH_SAMPLES = 4, 1000  # of a log, on which shares are compared
 SCREENED_SAMPLES = 250  # of each stretch, on which it is asked whether a share gains anything at all
+BEGINNING = 500  # samples of a long log, from which the floor is foreseen
+SAME_FLOOR = 2.0  # factor of the density: a hundredth of the acceleration, within a factor of √2
 LEAST_PUSH = 1e-12  # (unit/s²)/N: a force below it moves nothing where the log begins
 
 
@@ -206,6 +209,28 @@ def acceleration_rms(system: MachineSystem, estimates: Estimates) -> Array:
     return np.sqrt(np.maximum(squared - noisy, LEAST_SIGNAL * squared))
 
 
+def foreseen_floor(
+    method: Filter,
+    system: MachineSystem,
+    seen: Callable[[MachineSystem], System],
+    readings: Measurements,
+    start: Belief,
+) -> Array | None:
+    """The floor (f,) of a long log by its beginning; None of a short one, of which every run is a small part of learning anyway."""
+    if len(readings) <= STRETCHES * STRETCH_SAMPLES:
+        return None
+    try:
+        first = run(extended(method), seen(system), readings.first(BEGINNING), start)
+    except VeridynError:
+        return None  # where steps do not converge, the first run of the whole log makes them shorter
+    floor = _floor(acceleration_rms(system, first), _step(first))
+    return floor if (floor > 0.0).all() else None
+
+
+def _floor(moves: Array, step: float) -> Array:
+    return (FLOOR_SHARE * moves) ** 2 * step
+
+
 def learn_model_error(
     method: Filter,
     system: MachineSystem,
@@ -215,11 +240,16 @@ def learn_model_error(
     first: Estimates,
     progress: Progress = silent,
     scales_walk: bool = False,
+    foreseen: Array | None = None,
 ) -> ModelErrorDensity:
     """The model error of a log; `first` is a run along it without any, `seen` makes of a system what the filter runs on. `scales_walk`: the
-    walk of the unknown forces was chosen on this log too."""
+    walk of the unknown forces was chosen on this log too. `foreseen`: the floor that the first run has, which stays where it is near
+    enough."""
     moves, step, f = acceleration_rms(system, first), _step(first), system.f
-    floor, push = (FLOOR_SHARE * moves) ** 2 * step, _push(system, start, readings)
+    floor, push = _floor(moves, step), _push(system, start, readings)
+    kept = foreseen is not None and bool(((floor <= SAME_FLOOR * foreseen) & (foreseen <= SAME_FLOOR * floor)).all())
+    if kept and foreseen is not None:
+        floor = foreseen
     units, forces, force_units = _units(system)
     strongest = np.abs(push).argmax(axis=0) if f else np.zeros(0, dtype=np.int64)
     size = np.abs(push[strongest, np.arange(len(forces))])
@@ -229,8 +259,13 @@ def learn_model_error(
     gated = replace(extended(method), gate=1.0 - FALSE_ALARMS)  # without reopening: what is refused stays so
     stretches, screened = (_stretches(readings, start, first, n) for n in (STRETCH_SAMPLES, SCREENED_SAMPLES))
     search = _Search(gated, system, seen, stretches, screened, floor, smallest, progress)
+    if kept and extended(method) is method and not (first.status == Status.OUTLIER).any():
+        rows = np.concatenate([np.arange(k, k + SCREENED_SAMPLES) for k in _begins(len(readings), SCREENED_SAMPLES)])
+        search.known[True, (0.0,) * len(free)] = float(first.log_likelihood[rows].sum())  # it was this run
     exponents = search.best(free) if step > 0.0 and moves.any() else np.zeros(len(free))
     density, force, walk = search.densities(exponents)
+    if kept and foreseen is not None and not exponents.any():
+        density = foreseen  # the first run had it
     return ModelErrorDensity(
         system.model.names,
         units,
@@ -256,10 +291,15 @@ def _stretches(readings: Measurements, start: Belief, first: Estimates, samples:
     if count <= STRETCHES * samples:
         return [(readings, start)]
     found = [(readings.first(samples), start)]
-    for k in np.linspace(0, count - samples, STRETCHES).astype(int).tolist()[1:]:
+    for k in _begins(count, samples)[1:]:
         part = readings.between(k, k + samples)
         found.append((part, Belief(first.x[k - 1], first.P[k - 1], float(first.t[k - 1]))))
     return found
+
+
+def _begins(count: int, samples: int) -> list[int]:
+    """Where the stretches of a long log begin."""
+    return np.linspace(0, count - samples, STRETCHES).astype(int).tolist()
 
 
 class _Search:
@@ -332,8 +372,10 @@ class _Search:
             system = self._seen(with_density(self._system, *self.densities(exponents)))
             stretches = self._screened if screening else self._all
             try:
+                step = Passing(self._method, system)
                 self.known[key] = sum(
-                    clipped_log_likelihood(run(self._method, system, part, begin)) for part, begin in stretches
+                    clipped_log_likelihood(run_steps(step, self._method, system, part, begin))
+                    for part, begin in stretches
                 )
             except VeridynError:
                 self.known[key] = -np.inf

@@ -36,9 +36,10 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.filters.run import in_order, run
 from veridyn.observe.filters.smoother import smooth
-from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, step_bias, warn_of_long_steps
+from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.model_error import with_density
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -190,16 +191,20 @@ def observe_with(
     if smooths:  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))
     refinements = 0 if setup.settings.step is not None else REFINEMENTS
+    floor = setup.foreseen_floor(system, q, qd, readings) if tuning is None else None
+    bare = system
+    system = system if floor is None else with_density(system, floor)
     system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
     ran, system = system, with_frozen(system, estimates)
-    error = setup.model_error(system, q, qd, readings, estimates, progress, scales_walk=tuning is not None)
-    if error is not None:
-        system = error.added_to(system)
+    bare = replace(bare, longest=system.longest, frozen=system.frozen)
+    error = setup.model_error(bare, q, qd, readings, estimates, progress, tuning is not None, floor)
+    if error is not None and not (error.density is floor and system is ran):
+        system = error.added_to(bare)
     while system is not ran:  # again where the model's error leaves a parameter less well determined
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
         ran, system = system, with_frozen(system, estimates)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
-        bias = step_bias(system, estimates, readings.inputs)
+        bias = bounded_step_bias(system, estimates, readings.inputs)
         if bias.deviations <= TOLERATED_BIAS_SIGMAS or not refinements:
             warn_of_long_steps(system, bias)
             break

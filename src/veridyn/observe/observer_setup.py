@@ -36,7 +36,7 @@ from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.model_error import ModelErrorDensity, given_model_error, learn_model_error
+from veridyn.observe.model_error import ModelErrorDensity, foreseen_floor, given_model_error, learn_model_error
 from veridyn.observe.process_noise import ProcessNoise, Size, as_covariance, sizes
 from veridyn.observe.result import Estimates
 from veridyn.observe.settings import ObserveSettings
@@ -298,9 +298,11 @@ class ObserverSetup:
         first: Estimates,
         progress: Progress = silent,
         scales_walk: bool = False,
+        foreseen: Array | None = None,
     ) -> ModelErrorDensity | None:
         """The error of the model that the settings ask for, None for none; it is learned on `readings`, along which `first` ran without.
-        `scales_walk`: the walk of the unknown forces was chosen on these readings too, and may be scaled beside it."""
+        `scales_walk`: the walk of the unknown forces was chosen on these readings too, and may be scaled beside it.
+        `foreseen`: the floor that `first` has, by :meth:`foreseen_floor`."""
         given = self.settings.model_error
         if given == "off":
             return None
@@ -308,8 +310,15 @@ class ObserverSetup:
         if given == "learned":
             ordered = in_order(self.method, readings.select(system.outputs))
             seen = partial(self.seen, q=q)
-            return learn_model_error(self.method, system, seen, ordered, start, first, progress, scales_walk)
+            return learn_model_error(self.method, system, seen, ordered, start, first, progress, scales_walk, foreseen)
         return given_model_error(given, system, start, readings, first)
+
+    def foreseen_floor(self, system: MachineSystem, q: Array, qd: Array, readings: Measurements) -> Array | None:
+        """The least model error of a long log by its beginning, where one is learned; None where the first run has none."""
+        if self.settings.model_error != "learned":
+            return None
+        ordered = in_order(self.method, readings.select(system.outputs))
+        return foreseen_floor(self.method, system, partial(self.seen, q=q), ordered, system.belief(q, qd))
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, with rows of H as paper 003 prints them, or its tangent at rest where it starts."""

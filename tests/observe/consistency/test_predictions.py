@@ -15,6 +15,7 @@ from veridyn.observe.consistency.predictions import (
     PredictionCheck,
     check_figures,
     check_findings,
+    innovations_remember,
     prediction_checks,
 )
 from veridyn.observe.filters.ekf import EKF
@@ -91,6 +92,14 @@ def test_chance_is_shared_by_all_checks() -> None:
     assert check_findings((check,), 1e-4, 4.0) == ()
     assert len(check_findings((PredictionCheck("gps", 100, "gps", 6.5, 4),), 1e-4, 4.0)) == 1
     assert check_findings((PredictionCheck("gps", 100, "gps", 6.5, 4),), 1e-4, 4.0, considers=True) == ()
+
+
+@pytest.mark.parametrize(("slip", "remembers"), [(0.0, False), (0.02, True)])
+def test_predictions_are_asked_where_innovations_remember(slip: float, remembers: bool) -> None:
+    """The vehicles of the two tests above: NIS is near one of both, and an error that stays shows in sums of innovations."""
+    _, readings = drive(slip)
+    found = run(EKF(), vehicle(0.1), readings, Belief(np.array([0.0, 2.0]), np.array([0.01, 0.01])))
+    assert innovations_remember(found) == remembers
 
 
 def test_the_verb_warns_of_predictions_and_not_of_a_right_model() -> None:

@@ -11,7 +11,7 @@ import pytest
 import veridyn as vd
 from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
 from veridyn.errors import DataWarning
-from veridyn.observe.consistency.sensor_delays import SensorDelay, held_readings, sensor_delays
+from veridyn.observe.consistency.sensor_delays import SensorDelay, chain, held_readings, sensor_delays
 from veridyn.observe.observation import Observation
 
 LATE = 0.015  # s
@@ -46,6 +46,16 @@ def test_right_clocks_are_not_named(seed: int) -> None:
     assert states.delays == () and states.findings == ()
     every = sensor_delays(states.estimates, readings, 1.0)
     assert all(abs(d.size) < 3.0 * d.sigma for d in every)
+
+
+def test_a_chain_is_that_of_products() -> None:
+    rng = np.random.default_rng(0)
+    A, b, s = rng.standard_normal((5, 3, 3)), rng.standard_normal((5, 3, 2)), np.empty((5, 3, 2))
+    chain(A, b, s)
+    expected = np.zeros((3, 2))
+    for k in range(5):
+        expected = A[k] @ expected + b[k]
+        np.testing.assert_allclose(s[k], expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_verb_warns_of_a_delay() -> None:

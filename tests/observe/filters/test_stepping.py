@@ -28,6 +28,7 @@ from veridyn.observe.filters.stepping import (
     LONGEST_STEP_S,
     MODE_SHARE,
     TOLERATED_BIAS_SIGMAS,
+    bounded_step_bias,
     in_deviations,
     mode_step,
     step_bias,
@@ -100,6 +101,11 @@ def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
     assert step_bias(fine.system, fine.estimates, fine.inputs).deviations < 0.1
     # What was told is what happened: both runs saw the same noise, so their difference is the bias.
     said = step_bias(rough.system, rough.estimates, rough.inputs)
+    bounded = bounded_step_bias(
+        fine.system, fine.estimates, fine.inputs
+    ).deviations  # by a tenth of the intervals, or all
+    assert step_bias(fine.system, fine.estimates, fine.inputs).deviations <= bounded <= TOLERATED_BIAS_SIGMAS
+    assert bounded_step_bias(rough.system, rough.estimates, rough.inputs) == said
     apart = rough.system.subtract(fine.track.x, rough.track.x)
     seen = np.sqrt(np.einsum("ki,kij,kj->k", apart, np.linalg.inv(rough.track.P), apart) / 2.0).max()
     assert said.deviations == pytest.approx(seen, rel=0.5)

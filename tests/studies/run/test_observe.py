@@ -178,7 +178,9 @@ def test_a_known_force_is_an_input(tmp_path: Path) -> None:
     ampere = short(tmp_path, text.replace("unit: N, times: 0", "unit: A, times: 12 N/A"))
     given = 12.0 * crane_log()[1][:60, 2]
     assert ampere.observation.inputs[:, 0] == pytest.approx(given, abs=1e-3)
-    joined = text.replace("unit: N, times: 0", "unit: A, times: 12 N/A").replace("  gate:", "  input_hold: linear\n  gate:")
+    joined = text.replace("unit: N, times: 0", "unit: A, times: 12 N/A").replace(
+        "  gate:", "  input_hold: linear\n  gate:"
+    )
     means = short(tmp_path, joined).observation.inputs[:, 0]  # straight from sample to sample: the mean of both ends
     assert means[:-1] == pytest.approx(0.5 * (given[1:] + given[:-1]), abs=1e-3)
     with pytest.raises(FileError, match=r"motor .*this one is not a number at 0.1 s"):

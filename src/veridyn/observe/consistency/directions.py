@@ -49,8 +49,9 @@ class DirectionCheck:
         return float(chdtri(self.samples, false_alarms) / self.samples)
 
 
-def direction_checks(e: Estimates, skip: int = 0) -> tuple[DirectionCheck, ...]:
-    """The principal directions of innovations that are read together, from sample `skip` on, the largest z² first; none of one output."""
+def direction_checks(e: Estimates, skip: int = 0, most: int = MOST_SAMPLES) -> tuple[DirectionCheck, ...]:
+    """The principal directions of innovations that are read together, from sample `skip` on, the largest z² first; none of one output.
+    `most`: samples, spread over the log."""
     used = e.status[skip:] == Status.USED
     patterns, which, counts = np.unique(used, axis=0, return_inverse=True, return_counts=True)
     found: list[DirectionCheck] = []
@@ -61,7 +62,7 @@ def direction_checks(e: Estimates, skip: int = 0) -> tuple[DirectionCheck, ...]:
             continue
         seen.add(outputs)
         rows = np.flatnonzero(which.reshape(-1) == k) + skip
-        found += _along(e, rows[:: -(-len(rows) // MOST_SAMPLES)], list(outputs))
+        found += _along(e, rows[:: -(-len(rows) // most)], list(outputs))
     return tuple(sorted(found, key=lambda one: -one.z2))
 
 

@@ -26,10 +26,10 @@ from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency.dead_centres import DeadCentre, dead_centres
-from veridyn.observe.consistency.directions import wrong_directions
+from veridyn.observe.consistency.directions import direction_checks, wrong_directions
 from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency
-from veridyn.observe.consistency.predictions import check_findings
+from veridyn.observe.consistency.predictions import check_findings, innovations_remember
 from veridyn.observe.consistency.sensor_delays import SensorDelay
 from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
@@ -46,6 +46,7 @@ LEAST = 3  # readings in a row that make an episode
 FALSE_ALARMS = 1e-4  # of consistent filters: as many are reported by chance
 USABLE_NIS = StateHistory.usable_nis
 USABLE_PREDICTION = 4.0  # of z²: stated deviations are half of what they should be
+FEW_SAMPLES = 500  # of a log: they know the mean square of innovations along a direction within six percent
 OPEN_CONSTRAINT = 1e-6  # m or 1: of a constraint that was left out as redundant and should be closed
 
 
@@ -162,7 +163,7 @@ def observation_findings(
 def serious_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
     """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
     size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
-    more = (*cause_lines(found, skip), *prediction_findings(found))
+    more = (*cause_lines(found, skip), *prediction_findings(found, quick=True))
     if size:
         return (*observation_findings(found, log, skip), *more)
     chosen = found.made_by.method.gate if isinstance(found, Observation) and found.made_by is not None else None
@@ -193,14 +194,19 @@ def lost_coordinates(found: StateHistory, skip: int = 0) -> tuple[DeadCentre, ..
     return dead_centres(found.system, found.estimates)
 
 
-def prediction_findings(found: StateHistory, false_alarms: float = FALSE_ALARMS) -> tuple[str, ...]:
+def prediction_findings(found: StateHistory, quick: bool = False) -> tuple[str, ...]:
     """That readings which were not used lie beside their predictions, that outputs contradict each other along a direction, and that the
-    model explains next to nothing of the motion."""
+    model explains next to nothing of the motion. `quick`: what takes long is asked only where innovations, or a part of them, give reason
+    to."""
     if not isinstance(found, Observation) or found.model_error is None:
         return ()  # a model that is said to be exact is taken at its word
     considers = found.system.considered is not None
-    predicted = check_findings(found.predictions, false_alarms, USABLE_PREDICTION, considers)
-    contradicting = (text for _, text in wrong_directions(found.directions(), false_alarms, USABLE_PREDICTION))
+    checks = found.predictions if not quick or innovations_remember(found.estimates) else ()
+    predicted = check_findings(checks, FALSE_ALARMS, USABLE_PREDICTION, considers)
+    few = direction_checks(found.estimates, most=FEW_SAMPLES) if quick else ()
+    near = any(one.z2 > 0.5 * USABLE_PREDICTION for one in few)
+    along = found.directions() if near or not quick else ()
+    contradicting = (text for _, text in wrong_directions(along, FALSE_ALARMS, USABLE_PREDICTION))
     return (*predicted, *contradicting, *(text for *_, text in model_error_findings(found.model_error)))
 
 

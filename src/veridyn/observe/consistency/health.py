@@ -89,7 +89,7 @@ def episodes(estimates: Estimates, least: int = 3) -> tuple[Episode, ...]:
 
 def _on_clock(t: Array, heard: NDArray[np.intp]) -> NDArray[np.intp]:
     """The stamps at which an output was heard, and those of its own clock at which it should have been."""
-    if len(heard) < 2:
+    if len(heard) < 2 or len(heard) == len(t):
         return np.arange(len(t))
     pause = float(np.median(np.diff(t[heard])))
     kept, there = [int(heard[0])], set(heard.tolist())

@@ -7,6 +7,11 @@ leaves NIS at 1.06, whatever the filter states for it. Two ways of looking say m
 100 samples. Through a muted sensor: one sensor is muted for a window of the log while the others go on. Each window starts from what the
 run knew before it, so that checks cost as many steps as their windows have samples, however long the log. Errors of a window hang together,
 so that each counts as one sample.
+
+They need not be asked where the innovations z = ν/√s are white: a filter whose innovations are as large as stated, and remember nothing,
+predicts over any horizon as well as it states (T. Kailath, IEEE TAC 13, 1968, 646-655). Sums over b samples say so for all memories:
+
+    B = mean of (Σ_b z)²/b = 1        for b = 1, 10, 100 and an eighth of the log; what it exceeds 1 by is the power that is not stated
 """
 
 from __future__ import annotations
@@ -32,6 +37,9 @@ MUTED_SAMPLES = 4000  # at most, in windows of all sensors together, where each 
 AVERAGED_SHARE = (
     0.1  # of a window over which innovations of a muted sensor are averaged: its noise goes, the error stays
 )
+ADDED = (1, *HORIZONS[1:])  # samples over which innovations are added
+UNSTATED_POWER = 2.0  # of B: half of what makes predictions a finding
+CHANCE = 1e-3  # that a consistent filter exceeds B, so that its predictions are asked for nothing
 MEDIAN_VARIANCE = np.pi / 2.0  # of a median of normal numbers, over that of their mean
 MUTED = Status.WITHHELD
 
@@ -97,6 +105,22 @@ def prediction_checks(
     for name, outputs in sensors.items() if len(sensors) > 1 else ():
         found += _without_sensor(how, estimates, name, outputs, size)
     return tuple(found)
+
+
+def innovations_remember(e: Estimates) -> bool:
+    """Whether innovations of some output, over some number of samples, have more power than the filter states: whether predictions may be
+    farther off than stated."""
+    for j in range(len(e.outputs)):
+        used = e.status[:, j] == Status.USED
+        z = e.innovations[used, j] / np.sqrt(e.innovation_variances[used, j])
+        for size in (*ADDED, len(z) // (2 * WINDOWS)):
+            blocks = len(z) // size if size else 0
+            if blocks < 2:
+                continue
+            power = float(np.mean(z[: blocks * size].reshape(blocks, size).sum(axis=1) ** 2) / size)
+            if power > max(UNSTATED_POWER, float(chdtri(blocks, CHANCE)) / blocks):
+                return True
+    return False
 
 
 def _spread(count: int, size: int, windows: int) -> list[slice]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
 from veridyn.arrays import Array
+from veridyn.mechanics.compiled import kept
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 
@@ -99,15 +100,29 @@ def _rates(e: Estimates, values: Array, first: int) -> Array:
     return np.where(np.isfinite(out), out, 0.0)
 
 
+@kept
+def chain(A: Array, b: Array, s: Array) -> None:
+    """s_k = A_k s_{k−1} + b_k (N, n, m), from s_{−1} = 0."""
+    count, n, m = s.shape
+    for k in range(count):
+        for i in range(n):
+            for j in range(m):
+                s[k, i, j] = b[k, i, j]
+            if k > 0:
+                for a in range(n):
+                    factor = A[k, i, a]
+                    if factor != 0.0:
+                        for j in range(m):
+                            s[k, i, j] += factor * s[k - 1, a, j]
+
+
 def _sensitivities(e: Estimates, values: Array, first: int, used: NDArray[np.bool_]) -> tuple[Array, Array]:
     """∂ν/∂τ (N, m, m) and ∂x̂/∂τ (N, n, m), a column for the delay of each output."""
     rates, (_, m), n = _rates(e, values, first), used.shape, e.P.shape[1]
     F, H, K = e.F[first:], e.H[first:], e.K[first:]
     own = np.where(used, -rates, 0.0)
-    states, s = np.empty((len(own), n, m)), np.zeros((n, m))
-    for k, (A, b) in enumerate(zip(F - K @ (H @ F), K * own[:, None, :], strict=True)):
-        s = A @ s + b
-        states[k] = s
+    states = np.empty((len(own), n, m))
+    chain(F - K @ (H @ F), K * own[:, None, :], states)
     before = np.zeros(states.shape)
     before[1:] = F[1:] @ states[:-1]
     slopes, diagonal = -(H @ before), np.arange(m)

@@ -38,10 +38,18 @@ def run(
     log = measurements.select(system.outputs)
     if settings.late == "rewind" and log.arrival is not None:
         return _replay(settings, system, log, start, progress)
+    return run_steps(Passing(settings, system), settings, system, log, start, progress)
+
+
+def run_steps(
+    step: Passing, settings: Filter, system: System, log: Measurements, start: Belief, progress: Progress = silent
+) -> Estimates:
+    """:func:`run` by steps that are made already, of readings of the system's outputs, each at its stamp. Parts of one log may share
+    them where the filter has no gate that remembers."""
     flags = in_order(settings, log).flags
     belief = starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
-    step, u, k, singles = Passing(settings, system), log.inputs[0], 0, 0
+    u, k, singles = log.inputs[0], 0, 0
     while k < len(log):
         if not singles and log.sigma is None:  # many steps in one call, where no reading has a noise of its own
             part = slice(k, k + MARCHED)
