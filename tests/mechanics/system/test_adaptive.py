@@ -115,6 +115,12 @@ def test_a_run_without_headway_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         path(1e9)
 
 
+def test_a_method_that_stops_early() -> None:
+    """ẏ = y² from 1 is 1/(1 − t): no step is short enough to pass 1 s."""
+    with pytest.raises(SimulationError, match=r"DOP853 stopped at (0\.9|1)\d* s[\s\S]*Expected 2 s[\s\S]*shorter"):
+        adaptive_path(lambda t, y: y**2, np.linspace(0.0, 2.0, 201), np.ones(1), CHOSEN, "growth", "shorter", ["q1"])
+
+
 def test_a_state_beyond_sense_names_its_worst_coordinate() -> None:
     names = ["a", "b", "a", "b"]
     check_size(0.1, np.array([1e5, 0.0, 1e9, 0.0]), slice(0, 2), "arm", names)  # a high speed alone is none
