@@ -21,7 +21,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper mutants clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper mutants stranger coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,13 @@ paper: $(VENV)/.ready-test  ## draw the figures of paper/paper.md
 
 mutants: $(VENV)/.ready-test  ## change MUTANTS lines of statistics and filters, one at a time: do their tests notice?
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python -W ignore -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED)
+
+stranger: $(VENV)/.ready-test  ## time a newcomer's path: clone, demo, own URDF and log, report, MuJoCo
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.stranger
+
+coverage: $(VENV)/.ready-test  ## which lines no test runs, the worst files first; compiled code is not seen
+	@$(BIN)/python -m pip install --quiet pytest-cov
+	$(call pytest,-m "not slow" --cov=veridyn --cov-report=term:skip-covered --cov-report=html:runs/coverage)
 
 clean:  ## remove .venv and everything that was generated (not runs/)
 	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
