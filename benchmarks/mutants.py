@@ -131,7 +131,7 @@ def mutants(module: str, file: Path, tests: Path) -> Iterator[Mutant]:
                     yield made(node, start + at, start + at + len(old), new)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
             yield made(node, first, first + (1 if isinstance(node.op, ast.USub) else len("not")), "")
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
             value = node.value + 1 if isinstance(node.value, int) else 2.0 * node.value or 1.0
             yield made(node, first, last, repr(value))
 
