@@ -57,8 +57,8 @@ GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its firs
 class Answer:
     """A cause with its `model`: `coefficients` (k,) of its columns and the score of them together; `evidence`: 2 Δ log L.
 
-    `chance` that noise alone makes as much of it by its score, one where it is no better model by Akaike's criterion; `criterion`: the gain
-    by Schwarz's criterion.
+    `chance` that noise alone makes as much of it by its score, one where it is no better model by Akaike's criterion; `unlikely`: the same
+    by its score and by its evidence, whichever is larger; `criterion`: the gain by Schwarz's criterion.
     """
 
     cause: Cause
@@ -69,6 +69,7 @@ class Answer:
     z: float
     evidence: float
     chance: float
+    unlikely: float
     criterion: float
     shift: float
     moved: str
@@ -201,6 +202,7 @@ class Questions:
             z=z,
             evidence=max(evidence, 0.0),
             chance=by_score if evidence > 2.0 * max(there, 1) else 1.0,
+            unlikely=max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
             criterion=min(evidence, z**2) - there * self.price,
             shift=float(shift.max()),
             moved=self.fit.names[int(shift.argmax())],
@@ -284,7 +286,7 @@ class Questions:
         """Whether a cause of this size is one, and independent equations are enough to say so; those that its own noise leaves.
 
         A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is
-        off by more than half a turn, and no rotor or friction is below zero.
+        off by more than half a turn, no rotor or friction is below zero, and a gear that warms up rubs more at first.
         """
         kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
         machine = self.fit.described
@@ -294,6 +296,8 @@ class Questions:
             return False  # what the nearest of a grid leaves of one looks like another
         if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0
+        if kind == WARM_UP:
+            return float(a.size * a.coefficients @ np.linalg.norm(a.cause.columns, axis=(0, 1))) > 0.0
         if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
             return not turns_round(machine, where) or size <= np.pi
         if kind == "machine size":

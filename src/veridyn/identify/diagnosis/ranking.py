@@ -34,17 +34,22 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     separate from it.
 
     Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
-    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly.
+    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly: by their
+    likelihoods, too, and below a tenth of the chance.
     """
     found: list[list[Damage]] = []
     limit = limit_of(false_alarm_rate, questions.number)
+
+    def significant(a: Answer) -> bool:
+        return (a.unlikely if found else a.chance) < limit
+
     for _ in range(MAX_DAMAGES):
         possible = [a for a in questions.leading() if questions.possible(a)]
-        clear = [a for a in possible if a.chance < limit]
+        clear = [a for a in possible if significant(a)]
         if not clear:
-            possible = clear = [a for a in questions.everywhere() if a.chance < limit and questions.possible(a)]
+            possible = clear = [a for a in questions.everywhere() if significant(a) and questions.possible(a)]
         if not clear:
-            possible = clear = [a for a in questions.together() if a.chance < limit and questions.possible(a)]
+            possible = clear = [a for a in questions.together() if significant(a) and questions.possible(a)]
         if not clear:
             break
         best = _best(clear, questions)
@@ -55,7 +60,7 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
             name = a.cause.name
             if a.criterion > best.criterion - STRONG and name not in {(d.kind, d.where) for d in group}:
                 again = questions.answer(a.cause, np.zeros((len(questions.fit.values), a.cause.columns.shape[2])))
-                if again.chance >= limit:
+                if not significant(again):
                     group.append(a.damage)
         found.append(group)
         limit = FURTHER_SHARE * limit_of(false_alarm_rate, questions.number)
