@@ -199,7 +199,7 @@ def test_a_mechanism_and_a_log() -> None:
 
 
 PAPERS = ("buggy", "car_20", "car_2002", "car_38", "fourbar", "hexapod", "humanoid")
-CORE = ("arm", "crane", "delta", "linkage", "palletizer", "spatial")
+CORE = ("arm", "crane", "delta", "leg", "linkage", "palletizer", "spatial")
 
 
 def test_models_of_the_core_and_of_the_papers_are_found_by_name() -> None:

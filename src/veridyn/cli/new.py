@@ -119,7 +119,7 @@ def _written(
     strict: bool,
     rate: float | None,
     kind: StudyKind,
-    gains: tuple[float | None, float | None],
+    gains: tuple[float | None, float | None] = (None, None),
 ) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError

@@ -231,7 +231,9 @@ def test_deviations_hold_where_a_log_begins_at_rest() -> None:
     truth = {f"fs_{c}": machine.parameters.values[machine.parameters.index(f"fs_{c}")] for c in JOINTS}
 
     def off(how: Sampling) -> list[float]:
-        fit = identify(machine, seen, "wls", settings=IdentifySettings(covariance="white", sampling=how))
+        fit = identify(
+            machine, seen, "wls", settings=IdentifySettings(covariance="white", sampling=how), diagnose="off"
+        )
         return [abs(fit.values[fit.names.index(n)] - x) / fit.sigma[fit.names.index(n)] for n, x in truth.items()]
 
     assert max(off(Sampling(dead_zone="auto"))) < 3.0

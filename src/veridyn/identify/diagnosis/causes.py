@@ -42,7 +42,7 @@ PLURAL = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Cause:
     """`columns` (N, R, k) of a cause of this `kind` at a coordinate, or at the machine as a whole; `option` of its grid.
 
@@ -75,7 +75,7 @@ def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
     coupled = {c for d in x.drives for c, a in zip(x.coordinates, d.turns, strict=True) if a}
     for kind, where, column in x.signatures(values):
         if where not in (moving if kind == ENCODER_ZERO else coupled):
-            yield Cause(kind, where, column[:, :, None])
+            yield Cause(kind=kind, where=where, columns=column[:, :, None])
     by_option: dict[tuple[str, int], list[Array]] = {}
     for (kind, option, _), lines in x.own.items():
         by_option.setdefault((kind, option), []).append(lines)
@@ -87,7 +87,7 @@ def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
                 continue
             columns, beside = (None if lines is None else _in_row(x, j, lines) for lines in (parts, even))
             assert columns is not None
-            yield Cause(kind, row, columns, option, beside)
+            yield Cause(kind=kind, where=row, columns=columns, option=option, beside=beside)
     yield from _encoders(x, moving)
     at_places: dict[tuple[str, str, int], list[Array]] = {}
     for line, column in x.whole.items():
@@ -98,16 +98,22 @@ def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
             # Moments of the first body, which an upright axis does not show, act as its angle does.
             first = np.zeros((*x.y.shape, 2))
             first[:, 0] = np.stack([x.own[s.CABLE, 0, k][:, 0] for k in range(2)], axis=1)
-            yield Cause(kind, MACHINE, np.concatenate([columns, first], axis=2))
+            yield Cause(kind=kind, where=MACHINE, columns=np.concatenate([columns, first], axis=2))
         elif kind == s.PAYLOAD:
             for k in range(1, MOMENTS):
                 late = columns.copy()
                 late[: k * len(late) // MOMENTS] = 0.0
-                yield Cause(kind, MACHINE, late, k)
+                yield Cause(kind=kind, where=MACHINE, columns=late, option=k)
         elif kind != s.ZERO_PHASE:
             lags = kind == s.LOW_PASS or (kind == s.LATE_FORCE and option >= s.WHOLE)
             even = at_places.get((s.ZERO_PHASE, where, option % s.WHOLE)) if lags else None
-            yield Cause(kind, where, columns, option, None if even is None else np.stack(even, axis=2))
+            yield Cause(
+                kind=kind,
+                where=where,
+                columns=columns,
+                option=option,
+                beside=None if even is None else np.stack(even, axis=2),
+            )
 
 
 def _in_row(x: Samples, j: int, lines: Sequence[Array]) -> Array:
@@ -122,12 +128,12 @@ def _encoders(x: Samples, moving: set[str]) -> Iterator[Cause]:
     clock = np.divide(x.clock, x.ones, out=np.zeros_like(x.clock), where=x.ones > 0.0)
     for c, column in x.turned.items():
         if c != MACHINE and c not in moving:
-            yield Cause(DRIFTING_ENCODER, c, (column * clock)[:, :, None])
+            yield Cause(kind=DRIFTING_ENCODER, where=c, columns=(column * clock)[:, :, None])
     if x.turned:
         for d in x.drives:
             column = np.sum([a * x.turned[c] for a, c in zip(d.moves, x.coordinates, strict=True) if a], axis=0)
-            yield Cause(ENCODER_ZERO, d.name, column[:, :, None])
-            yield Cause(DRIFTING_ENCODER, d.name, (column * clock)[:, :, None])
+            yield Cause(kind=ENCODER_ZERO, where=d.name, columns=column[:, :, None])
+            yield Cause(kind=DRIFTING_ENCODER, where=d.name, columns=(column * clock)[:, :, None])
 
 
 @dataclass(frozen=True, kw_only=True)

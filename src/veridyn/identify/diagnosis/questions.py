@@ -1,8 +1,8 @@
 """Questions to a fit: causes that are asked about beside its model, alone, at all places together, and several at once.
 
-A cause is a model of its own. Its score, whose variance allows for what correlation is left, says by how much it is beyond noise, and its
-gain in likelihood whether its model is the better one by Akaike's criterion: a noise of the residual's own spectrum explains a slow cause
-nearly as well as the cause does, so that likelihoods alone would leave it unseen.
+A cause is a model of its own. Its score, whose variance allows for what correlation is left, and its gain in likelihood both say by how
+much it is beyond noise. Either alone is not enough: noise of a long memory makes scores of slow causes, and noise of the residual's own
+spectrum explains them nearly as well as the cause does.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its firs
 class Answer:
     """A cause with its `model`: `coefficients` (k,) of its columns and the score of them together; `evidence`: 2 Δ log L.
 
-    `chance` that noise alone makes as much of it by its score, one where it is no better model by Akaike's criterion; `unlikely`: the same
-    by its score and by its evidence, whichever is larger; `criterion`: the gain by Schwarz's criterion.
+    `chance` that noise alone makes as much of it, by its score or by its evidence, whichever is larger; `criterion`: the gain by Schwarz's
+    criterion.
     """
 
     cause: Cause
@@ -69,7 +69,6 @@ class Answer:
     z: float
     evidence: float
     chance: float
-    unlikely: float
     criterion: float
     shift: float
     moved: str
@@ -201,8 +200,7 @@ class Questions:
             sigma=float(np.hypot(sigma, grid)),
             z=z,
             evidence=max(evidence, 0.0),
-            chance=by_score if evidence > 2.0 * max(there, 1) else 1.0,
-            unlikely=max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
+            chance=max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
             criterion=min(evidence, z**2) - there * self.price,
             shift=float(shift.max()),
             moved=self.fit.names[int(shift.argmax())],
@@ -375,7 +373,10 @@ def _late(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
         if z.any():
             column = np.zeros_like(x.y)
             column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
-            yield float(z.max()), Cause(LATE_FORCE, row, column[:, :, None], 1 + int(np.argmax(z)))
+            yield (
+                float(z.max()),
+                Cause(kind=LATE_FORCE, where=row, columns=column[:, :, None], option=1 + int(np.argmax(z))),
+            )
 
 
 def _seen_beside(a: Answer, others: Array) -> bool:

@@ -1,9 +1,9 @@
 """Causes in order: each is a model that is compared with the one without it, structure before sensors.
 
 The causes that explain most, as the equations are and behind the filters of their noise, are fitted each with a noise of its own
-(:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where its score, whose variance allows for what correlation is left,
-is beyond what noise makes of so many questions (:mod:`veridyn.identify.diagnosis.questions`). Where none is, what every gear has is asked
-at all places together. A sensor is named before structure only where it beats the best of that by `STRONG` of Schwarz's
+(:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where both its score, whose variance allows for what correlation is
+left, and its gain in likelihood are beyond what noise makes of so many questions. Where none is, what every gear has is asked at all places
+together. A sensor is named before structure only where it beats the best of that by `STRONG` of Schwarz's
 criterion. What was found is taken into the model, and the others are asked again; those that explained nearly as much, and nothing beside
 it, cannot be separated from it on this log.
 """
@@ -34,22 +34,18 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     separate from it.
 
     Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
-    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly: by their
-    likelihoods, too, and below a tenth of the chance.
+    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly.
     """
     found: list[list[Damage]] = []
     limit = limit_of(false_alarm_rate, questions.number)
 
-    def significant(a: Answer) -> bool:
-        return (a.unlikely if found else a.chance) < limit
-
     for _ in range(MAX_DAMAGES):
         possible = [a for a in questions.leading() if questions.possible(a)]
-        clear = [a for a in possible if significant(a)]
+        clear = [a for a in possible if a.chance < limit]
         if not clear:
-            possible = clear = [a for a in questions.everywhere() if significant(a) and questions.possible(a)]
+            possible = clear = [a for a in questions.everywhere() if a.chance < limit and questions.possible(a)]
         if not clear:
-            possible = clear = [a for a in questions.together() if significant(a) and questions.possible(a)]
+            possible = clear = [a for a in questions.together() if a.chance < limit and questions.possible(a)]
         if not clear:
             break
         best = _best(clear, questions)
@@ -60,7 +56,7 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
             name = a.cause.name
             if a.criterion > best.criterion - STRONG and name not in {(d.kind, d.where) for d in group}:
                 again = questions.answer(a.cause, np.zeros((len(questions.fit.values), a.cause.columns.shape[2])))
-                if not significant(again):
+                if again.chance >= limit:
                     group.append(a.damage)
         found.append(group)
         limit = FURTHER_SHARE * limit_of(false_alarm_rate, questions.number)

@@ -42,7 +42,7 @@ def test_agrees_with_the_reference(n: int, m: int, noise: str, gate: float | Non
         R = np.diag(np.diag(R))
     if noise == "in pairs":  # blocks: some selections of readings are independent, others are not
         R = R * (np.arange(m)[:, None] // 2 == np.arange(m) // 2)
-    flags = rng.choice([int(s) for s in Status], size=m, p=[0.6, 0.1, 0.1, 0.1, 0.05, 0.05]).astype(np.int8)
+    flags = rng.choice([int(s) for s in Status], size=m, p=[0.6, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05]).astype(np.int8)
     nu = 2.0 * rng.normal(size=m)
     wild = rng.random(m)
     nu[wild < 0.1] = np.nan
