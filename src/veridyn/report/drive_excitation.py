@@ -66,10 +66,10 @@ def _promised(run: DriveExciteRun) -> Section:
         )
         for n in plan.numbers
     ]
-    head = ("number", "believed", "σ before", "σ promised", "σ of a chirp", "unit", "asked for")
+    head = ("number", "assumed", "σ before", "σ promised", "σ of a chirp", "unit", "asked for")
     lead = (
         f"Standard deviations for residuals of {number(plan.noise)} rad or m of which {number(plan.memory)} samples are worth one, at the "
-        "values that the drives are believed to have. The chirp goes from 0.1 to 3 Hz within the same limits."
+        "assumed values of the drives. The chirp goes from 0.1 to 3 Hz within the same limits."
     )
     return Section("What they promise", [Table(head, rows, left=(5, 6), strong=(3,))], lead)
 

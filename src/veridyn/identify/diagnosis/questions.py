@@ -210,8 +210,8 @@ class Questions:
         """The gain by Schwarz's criterion of all causes of a kind at once, behind the filters of the noise."""
         p, rest = self.model.white, self.rests[1]
         best: dict[str, tuple[float, slice]] = {}
-        for c, part in zip(self.causes, self.parts, strict=True):
-            gain = p.gain_together(rest[:, :, part]) if c.kind == kind else -1.0
+        for k, (c, part) in enumerate(zip(self.causes, self.parts, strict=True)):
+            gain = self._white_gain(k) if c.kind == kind else -1.0
             if gain > best.get(c.where, (0.0, part))[0]:
                 best[c.where] = gain, part
         if not best:
@@ -220,6 +220,10 @@ class Questions:
         left = p.unexplained(columns)
         there = np.count_nonzero(columns.any(axis=(0, 1)))
         return float(p.residual.size * np.log(np.sum(p.residual**2) / np.sum(left**2))) - there * self.price
+
+    def _white_gain(self, k: int) -> float:
+        """By how much cause k lessens the sum of squared residuals behind the filters of the noise."""
+        return self.model.white.gain_together(self.rests[1][:, :, self.parts[k]])
 
     def everywhere(self) -> list[Answer]:
         """Answers of what gears have at several places at once, where each by itself may be too little to be seen.
@@ -251,8 +255,7 @@ class Questions:
 
     def _together_at(self, members: list[int]) -> Answer:
         """One cause at several places; the one that explains most by itself comes first."""
-        p, rest = self.model.white, self.rests[1]
-        members = sorted(members, key=lambda k: -p.gain_together(rest[:, :, self.parts[k]]))
+        members = sorted(members, key=lambda k: -self._white_gain(k))
         first, *others = (self.causes[k] for k in members)
         columns = np.concatenate([self.causes[k].columns for k in members], axis=2)
         effects = np.concatenate([self.effects[:, self.parts[k]] for k in members], axis=1)
@@ -263,15 +266,8 @@ class Questions:
         loads = {c.where: float(np.linalg.norm(c.columns)) for c in self.causes if c.kind == LOAD_FRICTION}
         flexible = self.causes[members[0]].kind == FLEXIBLE
         shares = np.array([1.0 / loads.get(self.causes[k].where, np.inf) if flexible else 1.0 for k in members])
-        p, rest = self.model.white, self.rests[1]
-        first = int(
-            np.argmax(
-                [
-                    p.gain_together(rest[:, :, self.parts[k]]) if a else -1.0
-                    for k, a in zip(members, shares, strict=True)
-                ]
-            )
-        )
+        gains = [self._white_gain(k) if a else -1.0 for k, a in zip(members, shares, strict=True)]
+        first = int(np.argmax(gains))
         shares /= shares[first] or 1.0
         columns, effects = (
             np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Commands that determine drives best: pieces of chirps, steps and slow sweeps within limits, chosen by what their encoders would show.
 
-A command is simulated by the closed loop with the values that the drives are believed to have. With the derivatives J of the encoders by
+A command is simulated by the closed loop with the assumed values of the drives. With the derivatives J of the encoders by
 the unknowns in deviations of their priors, noise σ and memory m as in :mod:`veridyn.identify.drives.drive_search`,
 
     C = (JᵀJ/(σ² m) + 1)⁻¹,        least Σ ln √C_kk over the unknowns k that are asked for,
@@ -253,7 +253,7 @@ def design_drive_commands(
     Parameters
     ----------
     machine : Machine
-        Open, on a fixed base, with the drives as they are believed to be.
+        Open, on a fixed base, with assumed values of the drives.
     ranges : mapping
         What each joint may do, by its name.
     how : DriveExcitation, optional

@@ -17,7 +17,7 @@ UNITS = {"turning": "rad", "sliding": "m"}
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedNumber(DriveEstimate):
-    """One number of the drives as a recording of the commands will show it: `value` is what it is believed to be.
+    """One number of the drives as a recording of the commands will show it: `value` is the assumed one.
 
     `plain_sigma`: its deviation after a plain chirp within the same limits, NaN where no chirp keeps them. `asked`: whether the design was
     to determine it.
