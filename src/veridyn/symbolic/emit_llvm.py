@@ -55,7 +55,8 @@ class _Emitter:
         self.graph, self.outputs, self.width, self.lanes = graph, outputs, width, lanes
         self.vector = f"<{width} x double>"
         self.block, self.stride = block, place_stride(block)
-        self.align = 8 * width if self.stride % 8 == 0 else 8
+        # A work array begins at a line of the cache, 64 bytes; that of lanes lies anywhere in the record of a run.
+        self.align = 8 if lanes or self.stride % 8 else min(8 * width, 64)
         self.nodes = live(graph, outputs)
         by_node = {n: name for name, n in graph.inputs.items()}
         used = [n for n in self.nodes if graph.operation[n] == ex.INPUT]
