@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import ModelError, SimulationError
-from veridyn.mechanics.system.compiled_run import CompiledRun, into_lanes, out_of_lanes
+from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
 from veridyn.mechanics.tree.tree import Tree
@@ -34,16 +34,6 @@ def branches() -> Tree:
     bodies = [Body("stand", placement=MDH(alpha=np.pi / 2))]
     bodies += [Body(side, "stand", placement=MDH(d=0.3, alpha=0.4)) for side in ("left", "right")]
     return Tree.build(bodies, inertia={b.name: LINK for b in bodies})
-
-
-def test_runs_go_into_lanes_and_come_back() -> None:
-    """Coordinate j of lane l is number j L + l of its group; a last group that is not full has its last run again."""
-    runs = np.arange(5.0 * 3 * 2).reshape(5, 3, 2)
-    groups = into_lanes(runs, 4)
-    assert groups.shape == (2, 3, 8)
-    assert groups[1, 2].tolist() == [*[runs[4, 2, 0]] * 4, *[runs[4, 2, 1]] * 4]
-    assert groups[0, 1, :4].tolist() == runs[:4, 1, 0].tolist()
-    assert np.array_equal(out_of_lanes(groups, 5, 4), runs)
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8])

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults, did_you_mean
-from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
+from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.fixed_steps import has_equal_intervals
 from veridyn.mechanics.system.run_layout import usual_lanes
 from veridyn.mechanics.tree.accept import takes_machine
@@ -113,26 +113,27 @@ def integrate_many(
         raise DataError("there is no such device.", where="device", expected="'cpu' or 'cuda'", found=f"'{device}'")
     workers = min(usable_threads(threads), runs.count)
     lanes = usual_lanes() if runs.count > 1 else 1
-    parts, found = list(_parts(runs.count, workers, lanes)), []
+    parts, single = list(_parts(runs.count, workers, lanes)), CompiledRun(tree, friction_speed=friction_speed)
     idle: SimpleQueue[CompiledRun] = SimpleQueue()
     for _ in range(workers):
         idle.put(CompiledRun(tree, friction_speed=friction_speed, lanes=lanes))
-    runs.load_code(CompiledRun(tree, friction_speed=friction_speed))
+    runs.load_code(single)
+    y = np.empty((runs.count, runs.samples, single.size))
 
-    def done(part: slice) -> Simulated:
+    def done(part: slice) -> None:
         run = idle.get()
         try:
-            return runs.simulated(run, part)
+            runs.simulate(run, part, y[part])
         finally:
             idle.put(run)
 
     progress("simulating", 0.0, float(runs.count))
     with ThreadPoolExecutor(workers) as pool:
-        for part, one in zip(parts, pool.map(done, parts), strict=True):
-            found.append(one)
+        for part, _ in zip(parts, pool.map(done, parts), strict=True):
             progress("simulating", float(part.stop), float(runs.count))
-    states = {s.name: np.concatenate([f.signals[s.name] for f in found]) for s in tree.states}
-    return ManyRuns(clock, np.concatenate([f.q for f in found]), np.concatenate([f.qd for f in found]), states)
+    n = tree.n
+    states = {s.name: y[:, :, 2 * n + j] for j, s in enumerate(tree.states)}
+    return ManyRuns(clock, y[:, :, :n], y[:, :, n : 2 * n], states)
 
 
 def _parts(count: int, workers: int, lanes: int) -> Iterator[slice]:
@@ -225,8 +226,8 @@ class _Runs:
         given = {name: np.zeros((1, 2)) for name in self.signals}
         run.run(self.interval, 0.0 * self.initial[:1], still, given, parameters=values)
 
-    def simulated(self, run: CompiledRun, part: slice) -> Simulated:
-        """The runs of a part of all."""
+    def simulate(self, run: CompiledRun, part: slice, y: Array) -> None:
+        """The runs of a part of all, whose states go into y."""
         count = part.stop - part.start
 
         def own(x: Array) -> Array:
@@ -234,7 +235,7 @@ class _Runs:
 
         shape = (count, self.samples, run.tree.n)
         sets = self.parameters
-        return run.run(
+        run.run(
             self.interval,
             self.initial[part],
             np.array(np.broadcast_to(own(self.forces), shape)),
@@ -242,7 +243,8 @@ class _Runs:
             parameters=sets[part] if sets is not None and sets.ndim == 2 and len(sets) == self.count else sets,
             substeps=self.substeps,
             first=part.start if self.count > 1 else None,
-        )[0]
+            into=(y, np.empty(shape), np.empty(shape)),
+        )
 
 
 def _on_gpu(tree: Tree, clock: Array, runs: _Runs, forces: ArrayLike | None, friction_speed: float) -> ManyRuns:

@@ -34,6 +34,7 @@ from veridyn.model.machine import Machine
 
 Law = Callable[[float, Array, Array], ArrayLike]
 Hold = Literal["linear", "zero"]
+Arrays3 = tuple[Array, Array, Array]
 _LAW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double)
 
 
@@ -106,6 +107,7 @@ class CompiledRun:
         law_forces: bool = False,
         called: CalledLaw | None = None,
         first: int | None = None,
+        into: Arrays3 | None = None,
     ) -> tuple[Simulated, Array]:
         """R runs from `initial` (R, size) under forces (R, K, n) and signals (R, K) by name, sampled every `step` seconds.
 
@@ -114,7 +116,8 @@ class CompiledRun:
         same controllers with other constants. `machine`: the same one with other constants of laws. `start` (R,): times of the
         runs' starts, for a control law. The sensitivities (R, K, rows, columns) are those of the components `rows` of a state, or with
         `law_forces` of the law's forces on these coordinates; none by default. `called`: what functions of Python do, in place of a law.
-        Messages name a run by its number where there are several, counted from `first`.
+        Messages name a run by its number where there are several, counted from `first`. `into`: arrays for states (R, K, size),
+        q̈ and forces (R, K, n), as :meth:`room` makes them.
         """
         tree = self.tree if machine is None else tree_of(machine)
         n, (R, K) = tree.n, forces.shape[:2]
@@ -138,20 +141,21 @@ class CompiledRun:
                     expected="a command (R, K, 4n)",
                 )
             asked = np.concatenate([command, np.zeros_like(command)], axis=2)
-        heard = np.ascontiguousarray(np.concatenate([*(x[:, :, None] for x in given), asked], axis=2), dtype=np.float64)
+        heard = np.concatenate([*(x[:, :, None] for x in given), asked], axis=2) if given else asked
+        heard = np.ascontiguousarray(heard, dtype=np.float64)
         own_servo, known = servo or self.servo, {name: heard[:, :, j] for j, name in enumerate(measured)}
+        out = self.room(R, K) if into is None else into
         if self._wide is not None and called is None:
             made = self._side_by_side(
-                self._wide, tree, step, initial, forces, heard, every, own_servo, substeps, hold == "zero"
+                self._wide, tree, step, initial, forces, heard, every, own_servo, substeps, hold == "zero", out
             )
-            if made is not None:
-                return self._simulated(*made, known), np.zeros((R, K, 0, 0))
+            if made:
+                return self.simulated(*out, known), np.zeros((R, K, 0, 0))
         values = complete_values(tree, None if every is None else every[0])
         sets = self._layout.sets(tree, every) if every is not None and len(every) > 1 else np.zeros((0, 0))
         self.set_values(tree, values)
         self._layout.set_gains(own_servo, step / substeps)
         W, I, at = self.record.W, self.record.I, self.at
-        y, qdd, acting = np.empty((R, K, self.size)), np.empty((R, K, n)), np.empty((R, K, n))
         kept = self._layout.sensitive.kept(rows, law_forces)
         list_at = int(I[k.OUT_ROW])
         I[k.ROWS] = len(kept) // 2
@@ -165,8 +169,8 @@ class CompiledRun:
         I[k.LAW] = 0 if called is None else called.address
         reached = np.zeros(2)
         arguments = (np.zeros(R) if start is None else np.ascontiguousarray(start, dtype=np.float64),
-            np.ascontiguousarray(initial, dtype=np.float64), np.ascontiguousarray(forces, dtype=np.float64), heard, sets,
-            step, substeps, y, qdd, acting, S, reached)  # fmt: skip
+            np.ascontiguousarray(initial[:, None], dtype=np.float64), np.ascontiguousarray(forces, dtype=np.float64), heard, sets,
+            step, substeps, *out, S, reached)  # fmt: skip
         status = compiled_run()(I, W, *arguments)
         if status == k.ESCAPED and every is not None and len(every) > 1:
             values = every[int(reached[0])]
@@ -175,9 +179,15 @@ class CompiledRun:
             status = compiled_run()(I, W, *arguments)
         if status != k.DONE:
             self.refuse(status, float(reached[1]), called, run_name(R, int(reached[0]), first))
-        return self._simulated(y, qdd, acting, known), S
+        return self.simulated(*out, known), S
 
-    def _simulated(self, y: Array, qdd: Array, acting: Array, known: Mapping[str, Array]) -> Simulated:
+    def room(self, runs: int, samples: int) -> Arrays3:
+        """Arrays for so many runs: states, q̈ and forces."""
+        n = self.tree.n
+        return np.empty((runs, samples, self.size)), np.empty((runs, samples, n)), np.empty((runs, samples, n))
+
+    def simulated(self, y: Array, qdd: Array, acting: Array, known: Mapping[str, Array]) -> Simulated:
+        """What such arrays hold, beside the signals that were known."""
         n = self.tree.n
         own = {state.name: y[:, :, 2 * n + j] for j, state in enumerate(self.tree.states)}
         return Simulated(y[:, :, :n], y[:, :, n : 2 * n], qdd, acting, {**known, **own})
@@ -194,9 +204,10 @@ class CompiledRun:
         servo: JointControllers | None,
         substeps: int,
         holds: bool,
-    ) -> tuple[Array, Array, Array] | None:
-        """States, q̈ and forces of runs in lanes; None where one of them ends early, whose end is that of a single run."""
-        (R, K, n), L = forces.shape, wide.lanes
+        out: Arrays3,
+    ) -> bool:
+        """States, q̈ and forces of runs in lanes, into `out`; not where one of them ends early, whose end is that of a single run."""
+        (R, K), L = forces.shape[:2], wide.lanes
         G = -(-R // L)
         wide.set_values(tree, complete_values(tree, None if every is None else every[0]))
         sets = np.zeros((0, 0))
@@ -206,14 +217,12 @@ class CompiledRun:
         W, I = wide.record.W, wide.record.I
         I[k.HOLDS], I[k.ROWS], I[k.LAW] = int(holds), 0, 0
         W[wide.at["CLOCK"] + k.NEAREST] = NEAR_SINGULAR
-        y, qdd, acting = (np.empty((G, K, x * L)) for x in (self.size, n, n))
         status = compiled_run()(
-            I, W, np.zeros(G), into_lanes(initial[:, None], L)[:, 0], into_lanes(forces, L), into_lanes(heard, L), sets,
-            step, substeps, y, qdd, acting, np.zeros((G, K, 0, 0)), np.zeros(2),
+            I, W, np.zeros(R), np.ascontiguousarray(initial[:, None], dtype=np.float64),
+            np.ascontiguousarray(forces, dtype=np.float64), heard, sets,
+            step, substeps, *out, np.zeros((R, K, 0, 0)), np.zeros(2),
         )  # fmt: skip
-        return (
-            None if status != k.DONE else (out_of_lanes(y, R, L), out_of_lanes(qdd, R, L), out_of_lanes(acting, R, L))
-        )
+        return bool(status == k.DONE)
 
     def _state(self) -> Array:
         """q and q̇ where the run ended."""
@@ -249,23 +258,6 @@ class CompiledRun:
         )
 
 
-def into_lanes(x: Array, lanes: int) -> Array:
-    """Runs (R, K, m) as groups (⌈R / lanes⌉, K, m lanes), the last run once more where a group is not full."""
-    R, K, m = x.shape
-    groups = -(-R // lanes)
-    whole = x if groups * lanes == R else x[np.minimum(np.arange(groups * lanes), R - 1)]
-    return np.ascontiguousarray(whole.reshape(groups, lanes, K, m).transpose(0, 2, 3, 1), dtype=np.float64).reshape(
-        groups, K, m * lanes
-    )
-
-
-def out_of_lanes(x: Array, runs: int, lanes: int) -> Array:
-    """The runs (R, K, m) of such groups."""
-    groups, K, wide = x.shape
-    apart = x.reshape(groups, K, wide // lanes, lanes).transpose(0, 3, 1, 2)
-    return np.ascontiguousarray(apart).reshape(groups * lanes, K, wide // lanes)[:runs]
-
-
 def run_in_threads(
     runs: Sequence[CompiledRun],
     step: float,
@@ -283,10 +275,11 @@ def run_in_threads(
     Every run is made alone, so that the result does not depend on their number.
     """
     cuts = [len(initial) * k // len(runs) for k in range(len(runs) + 1)]
+    out = runs[0].room(len(initial), forces.shape[1])
 
-    def part(k: int) -> Simulated:
+    def part(k: int) -> None:
         own = slice(cuts[k], cuts[k + 1])
-        return runs[k].run(
+        runs[k].run(
             step,
             initial[own],
             forces[own],
@@ -295,14 +288,12 @@ def run_in_threads(
             parameters=parameters[own] if parameters is not None and parameters.ndim == 2 else parameters,
             hold=hold,
             substeps=substeps,
-        )[0]
+            into=(out[0][own], out[1][own], out[2][own]),
+        )
 
     with ThreadPoolExecutor(len(runs)) as pool:
-        found = list(pool.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
-    q, qd, qdd, acting = (np.concatenate([getattr(f, name) for f in found]) for name in ("q", "qd", "qdd", "forces"))
-    return Simulated(
-        q, qd, qdd, acting, {name: np.concatenate([f.signals[name] for f in found]) for name in found[0].signals}
-    )
+        list(pool.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
+    return runs[0].simulated(*out, signals)
 
 
 def check_sets(tree: Tree, every: Array) -> None:

@@ -96,11 +96,24 @@ def put(W: Array, at: int, x: Array) -> None:
 
 
 @core
-def take(W: Array, at: int, out: Array) -> None:
-    """What begins at W[at], into `out`."""
-    of = view(W, at, len(out))
-    for j in range(len(out)):
-        out[j] = of[j]
+def put_lanes(W: Array, at: int, x: Array, first: int, k: int, lanes: int) -> None:
+    """Sample k of the runs x (R, K, m) from `first` on, into the lanes at W[at …]; the last run once more where there are too few."""
+    R, m = x.shape[0], x.shape[2]
+    to = view(W, at, m * lanes)
+    for lane in range(lanes):
+        r = min(first + lane, R - 1)
+        for j in range(m):
+            to[j * lanes + lane] = x[r, k, j]
+
+
+@core
+def take_lanes(W: Array, at: int, out: Array, first: int, k: int, lanes: int) -> None:
+    """What lies in lanes at W[at …], into sample k of the runs of `out` (R, K, m) from `first` on."""
+    R, m = out.shape[0], out.shape[2]
+    of = view(W, at, m * lanes)
+    for lane in range(min(lanes, R - first)):
+        for j in range(m):
+            out[first + lane, k, j] = of[j * lanes + lane]
 
 
 @core
@@ -176,26 +189,28 @@ def run(
 ) -> int:
     """R runs of K samples every `step` seconds: y (R, K, size), q̈ and forces (R, K, n), sensitivities (R, K, rows, columns).
 
-    Forces (R, K, n) at the samples, and measured signals with commands (R, K, ·) behind them. `sets` (R, ·): parameters of each run, from
-    P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, size). How it ended; `reached`
-    (2,): the run and the time in it where it ended early.
+    Forces (R, K, n) at the samples, and measured signals with commands (R, K, ·) behind them. `sets` (⌈R / lanes⌉, ·): parameters of the
+    runs, from P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, 1, size). How it ended;
+    `reached` (2,): the run, or the first of those side by side, and the time in it where it ended early.
     """
-    n, m = I[COUNT], I[COMBINATIONS]
+    n, m, lanes = I[COUNT], I[COMBINATIONS], I[LANES]
     R, K = y.shape[0], y.shape[1]
     sensitive = sensitivities.size > 0
     clock, h, status = I[CLOCK], step / substeps, DONE
+    heard = signals.shape[2] * lanes
     W[clock + INTERVAL] = step
     for j in range(n):
         W[I[PUSH] + j] = 0.0
-    for r in range(R):
+    for group in range((R + lanes - 1) // lanes):
+        r = group * lanes
         I[FRESH] = 0
         W[clock + START_TIME] = start[r]
         for i in range(m):
             W[I[SHARE] + i] = 0.0
             I[I[PENDING] + i] = 0
-        put(W, I[Y], initial[r])
-        if r < sets.shape[0]:
-            put(W, I[P_FORWARD], sets[r])
+        put_lanes(W, I[Y], initial, r, 0, lanes)
+        if group < sets.shape[0]:
+            put(W, I[P_FORWARD], sets[group])
         if sensitive:
             call_part(I, SENSITIVITY_CODE, W, BEGIN, 0.0, 0.0, 0)
         if I[SERVO]:
@@ -204,11 +219,13 @@ def run(
             reached[0], reached[1] = r, 0.0
             return ESCAPED
         for k in range(K):
-            after = min(k + 1, K - 1)
-            put(W, I[BEFORE], forces[r, k])
-            put(W, I[AFTER], forces[r, after])
-            put(W, I[BEFORE] + n, signals[r, k])
-            put(W, I[AFTER] + n, signals[r, after])
+            if k == 0:
+                put_lanes(W, I[AFTER], forces, r, 0, lanes)
+                put_lanes(W, I[AFTER] + n, signals, r, 0, lanes)
+            copy(W, I[AFTER], n + heard, I[BEFORE])
+            if k < K - 1:
+                put_lanes(W, I[AFTER], forces, r, k + 1, lanes)
+                put_lanes(W, I[AFTER] + n, signals, r, k + 1, lanes)
             W[clock + INTERVAL_TIME] = k * step
             set_instant(I, W, 0.0)
             if I[SERVO]:
@@ -218,9 +235,9 @@ def run(
             if status == DONE:
                 status = rate(I, W, I[Y], I[SLOPES])
             if status == DONE:
-                take(W, I[Y], y[r, k])
-                take(W, I[SLOPES] + n, qdd[r, k])
-                take(W, I[FORCE], acting[r, k])
+                take_lanes(W, I[Y], y, r, k, lanes)
+                take_lanes(W, I[SLOPES] + n, qdd, r, k, lanes)
+                take_lanes(W, I[FORCE], acting, r, k, lanes)
                 if sensitive:
                     status = keep_sensitivities(I, W, sensitivities[r, k])
             if k < K - 1:
@@ -246,7 +263,7 @@ def compiled_run() -> Any:
     dispatcher = cast(Any, run)
     d1, d2, d3, d4 = (types.Array(types.float64, k, "C") for k in (1, 2, 3, 4))
     dispatcher.compile(
-        (types.Array(types.int64, 1, "C"), d1, d1, d2, d3, d3, d2, types.float64, types.int64, d3, d3, d3, d4, d1)
+        (types.Array(types.int64, 1, "C"), d1, d1, d3, d3, d3, d2, types.float64, types.int64, d3, d3, d3, d4, d1)
     )
     dispatcher.disable_compile()
     return dispatcher
