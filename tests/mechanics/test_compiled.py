@@ -7,16 +7,19 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
 import pytest
+from numba import types
 from numba.core import caching, compiler, config
 
 from veridyn.errors import CacheWarning
 from veridyn.mechanics import compiled as compiling
-from veridyn.mechanics.compiled import compiled, core, inner, kept, summing
+from veridyn.mechanics.compiled import compiled, core, inner, kept, only_for, summing
 from veridyn.symbolic import cache, trust
 from veridyn.symbolic.cache import Stored
 
@@ -302,3 +305,17 @@ def test_a_core_is_called_by_compiled_code_alone() -> None:
     x = np.arange(3.0)
     _twice(x)
     assert x.tolist() == [0.0, 2.0, 4.0]
+
+
+def test_threads_that_ask_at_once_find_one_function() -> None:
+    """Whoever comes second waits for the code; other types are refused, not compiled for."""
+    function, together = kept(lambda x: 2.0 * x), Barrier(8)
+
+    def ask(k: int) -> float:
+        together.wait()
+        return float(only_for(function, (types.float64,))(float(k)))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(8))) == [2.0 * k for k in range(8)]
+    with pytest.raises(TypeError, match="No matching definition"):
+        function(np.zeros(3))

@@ -20,6 +20,7 @@ import hashlib
 import importlib
 import pickle
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, TypeVar, cast
@@ -173,6 +174,7 @@ class KeptCode:
         return key_of("numba", sources, *where, own, *versions, *settings, repr(codegen.magic_tuple()), repr(sig))
 
 
+_ONE_SIGNATURE = threading.Lock()
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -227,6 +229,16 @@ def address_of(function: Callable[..., Any], signature: tuple[Any, ...]) -> int:
     dispatcher.compile(signature)
     made = dispatcher.overloads[signature]
     return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
+
+
+def only_for(function: Function, signature: tuple[Any, ...]) -> Function:
+    """A :func:`kept` function for these types and for no others, compiled or loaded now; threads may ask for it at the same time."""
+    dispatcher = cast(Any, function)
+    with _ONE_SIGNATURE:
+        if not dispatcher.signatures:
+            dispatcher.compile(signature)
+            dispatcher.disable_compile()
+    return function
 
 
 def kept(function: Function) -> Function:

@@ -8,14 +8,14 @@ are instants of controllers and samples, it makes equal steps. At a node measure
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import core, kept, only_for
 from veridyn.mechanics.control.law_kernel import (
     CURRENT,
     CURRENT_INTEGRAL,
@@ -286,9 +286,7 @@ def compiled_control_run() -> Any:
     i1, i2 = (types.Array(types.int64, m, "C") for m in (1, 2))
     tables = types.NamedTuple((i1, d2, i2, d1, d1, d2, d1, i1, d1, d1), ControlTables)
     grid = types.NamedTuple((d1, d1, i1, i1, i1, i2, d2), ControlGrid)
-    dispatcher = cast(Any, control_run)
-    dispatcher.compile(
-        (i1, d1, tables, grid, d1, types.NamedUniTuple(d2, 4, ControlSamples), types.int64, types.int64, d1)
+    return only_for(
+        control_run,
+        (i1, d1, tables, grid, d1, types.NamedUniTuple(d2, 4, ControlSamples), types.int64, types.int64, d1),
     )
-    dispatcher.disable_compile()
-    return dispatcher

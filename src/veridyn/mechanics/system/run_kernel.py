@@ -8,14 +8,14 @@ without them does not wait for its compilation.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import core, kept, only_for
 from veridyn.mechanics.system.run_record import (
     ACC,
     AFTER,
@@ -260,10 +260,7 @@ def run(
 @cache
 def compiled_run() -> Any:
     """:func:`run` for arrays in one piece, compiled or loaded now."""
-    dispatcher = cast(Any, run)
     d1, d2, d3, d4 = (types.Array(types.float64, k, "C") for k in (1, 2, 3, 4))
-    dispatcher.compile(
-        (types.Array(types.int64, 1, "C"), d1, d1, d3, d3, d3, d2, types.float64, types.int64, d3, d3, d3, d4, d1)
+    return only_for(
+        run, (types.Array(types.int64, 1, "C"), d1, d1, d3, d3, d3, d2, types.float64, types.int64, d3, d3, d3, d4, d1)
     )
-    dispatcher.disable_compile()
-    return dispatcher

@@ -54,8 +54,8 @@ class JointControllers:
 
 
 def usual_lanes() -> int:
-    """Lanes that pay: two registers of each number, so that no operation waits for the one before it."""
-    return 2 * this_host().width
+    """Lanes that pay: a register of each number, and four where registers are small, so that no operation waits for the one before it."""
+    return max(4, this_host().width)
 
 
 @dataclass(eq=False)

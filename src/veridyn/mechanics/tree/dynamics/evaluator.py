@@ -10,7 +10,7 @@ into.
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.compiled import kept
+from veridyn.mechanics.compiled import kept, only_for
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -49,10 +49,7 @@ def evaluate(I: Numbers, W: Array, q: Array, qd: Array, third: Array, largest: f
 def _evaluate() -> Any:
     """:func:`evaluate` for arrays of doubles in one piece, and for nothing else: others are converted, not compiled for."""
     vector = types.Array(types.float64, 1, "C")
-    dispatcher = cast(Any, evaluate)
-    dispatcher.compile((types.Array(types.int64, 1, "C"), vector, vector, vector, vector, types.float64))
-    dispatcher.disable_compile()
-    return dispatcher
+    return only_for(evaluate, (types.Array(types.int64, 1, "C"), vector, vector, vector, vector, types.float64))
 
 
 class _Bound:
