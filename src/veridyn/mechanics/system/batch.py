@@ -118,12 +118,12 @@ def integrate_many(
     for _ in range(workers):
         idle.put(CompiledRun(tree, friction_speed=friction_speed, lanes=lanes))
     runs.load_code(single)
-    y = np.empty((runs.count, runs.samples, single.size))
+    y, *unwanted = single.room(runs.count, runs.samples, states_alone=True)
 
     def done(part: slice) -> None:
         run = idle.get()
         try:
-            runs.simulate(run, part, y[part])
+            runs.simulate(run, part, (y[part], unwanted[0][part], unwanted[1][part]))
         finally:
             idle.put(run)
 
@@ -226,8 +226,8 @@ class _Runs:
         given = {name: np.zeros((1, 2)) for name in self.signals}
         run.run(self.interval, 0.0 * self.initial[:1], still, given, parameters=values)
 
-    def simulate(self, run: CompiledRun, part: slice, y: Array) -> None:
-        """The runs of a part of all, whose states go into y."""
+    def simulate(self, run: CompiledRun, part: slice, into: tuple[Array, Array, Array]) -> None:
+        """The runs of a part of all, into arrays as a run makes them."""
         count = part.stop - part.start
 
         def own(x: Array) -> Array:
@@ -243,7 +243,7 @@ class _Runs:
             parameters=sets[part] if sets is not None and sets.ndim == 2 and len(sets) == self.count else sets,
             substeps=self.substeps,
             first=part.start if self.count > 1 else None,
-            into=(y, np.empty(shape), np.empty(shape)),
+            into=into,
         )
 
 

@@ -181,9 +181,9 @@ class CompiledRun:
             self.refuse(status, float(reached[1]), called, run_name(R, int(reached[0]), first))
         return self.simulated(*out, known), S
 
-    def room(self, runs: int, samples: int) -> Arrays3:
-        """Arrays for so many runs: states, q̈ and forces."""
-        n = self.tree.n
+    def room(self, runs: int, samples: int, states_alone: bool = False) -> Arrays3:
+        """Arrays for so many runs: states, q̈ and forces; the last two without columns where states are wanted alone."""
+        n = 0 if states_alone else self.tree.n
         return np.empty((runs, samples, self.size)), np.empty((runs, samples, n)), np.empty((runs, samples, n))
 
     def simulated(self, y: Array, qdd: Array, acting: Array, known: Mapping[str, Array]) -> Simulated:
@@ -269,13 +269,14 @@ def run_in_threads(
     parameters: Array | None = None,
     hold: Hold = "linear",
     substeps: int = 1,
+    states_alone: bool = False,
 ) -> Simulated:
     """:meth:`CompiledRun.run` of R runs on as many threads as there are `runs`, which are alike; each takes its share of R.
 
-    Every run is made alone, so that the result does not depend on their number.
+    Every run is made alone, so that the result does not depend on their number. `states_alone`: without q̈ and forces.
     """
     cuts = [len(initial) * k // len(runs) for k in range(len(runs) + 1)]
-    out = runs[0].room(len(initial), forces.shape[1])
+    out = runs[0].room(len(initial), forces.shape[1], states_alone)
 
     def part(k: int) -> None:
         own = slice(cuts[k], cuts[k + 1])
