@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -270,10 +271,12 @@ def run_in_threads(
     hold: Hold = "linear",
     substeps: int = 1,
     states_alone: bool = False,
+    pool: Executor | None = None,
 ) -> Simulated:
     """:meth:`CompiledRun.run` of R runs on as many threads as there are `runs`, which are alike; each takes its share of R.
 
     Every run is made alone, so that the result does not depend on their number. `states_alone`: without q̈ and forces.
+    `pool`: threads that are there already, by default as many as `runs` for this call.
     """
     cuts = [len(initial) * k // len(runs) for k in range(len(runs) + 1)]
     out = runs[0].room(len(initial), forces.shape[1], states_alone)
@@ -292,8 +295,8 @@ def run_in_threads(
             into=(out[0][own], out[1][own], out[2][own]),
         )
 
-    with ThreadPoolExecutor(len(runs)) as pool:
-        list(pool.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
+    with nullcontext(pool) if pool is not None else ThreadPoolExecutor(len(runs)) as threads:
+        list(threads.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
     return runs[0].simulated(*out, signals)
 
 
