@@ -8,7 +8,16 @@ from benchmarks.damage.foreign import case
 from benchmarks.damage.score import damaged
 from benchmarks.damage.world import machine_of
 
-from veridyn.identify.diagnosis.drives import acting_alone, coupled_drives, motor_of, moving_alone, turns_round
+import veridyn as vd
+from veridyn.identify.diagnosis.drives import (
+    acting_alone,
+    coupled_drives,
+    motor_of,
+    motors_without_rotor,
+    moving_alone,
+    turned_together,
+    turns_round,
+)
 
 
 def test_a_motor_of_a_differential_turns_with_two_joints() -> None:
@@ -34,6 +43,28 @@ def test_work_of_motors_is_that_of_joints() -> None:
     gamma = sum(d.turns * x for d, x in zip(drives, f, strict=True))
     assert np.isclose(sum(x * (d.turns @ qd) for d, x in zip(drives, f, strict=True)), gamma @ qd)
     assert np.allclose([d.moves @ gamma for d in drives], f)
+
+
+def test_gears_are_where_motors_are() -> None:
+    """What every gear has is asked at q1, m2 and m3, and not at the joints that m2 and m3 turn together."""
+    assert turned_together(machine_of("geared")) == {"q2", "q3"} and turned_together(machine_of("arm")) == set()
+
+
+def test_a_motor_of_a_transmission_has_a_rotor() -> None:
+    """An inertia of any value, on what the motor turns with or on its joint, is an answer; without gears nothing is known of rotors."""
+    machine = machine_of("geared")
+    rotors = [e.parameter_name for e in machine.elements if e.kind == "inertia"]
+    assert motors_without_rotor(machine) == set() and len(rotors) == 3
+    bare = machine.without_elements(rotors)
+    assert motors_without_rotor(bare) == {"q1", "m2", "m3"}
+    assert motors_without_rotor(machine.without_elements(rotors[2:])) == {"m3"}
+    answered = bare.with_elements([vd.elements.motor_inertia("q3", 0.0)])
+    assert motors_without_rotor(answered) == {"q1", "m2"}
+    arm = machine_of("arm")
+    assert (
+        motors_without_rotor(arm.without_elements([e.parameter_name for e in arm.elements if e.kind == "inertia"]))
+        == set()
+    )
 
 
 def test_a_machine_without_gears_has_none() -> None:

@@ -141,7 +141,8 @@ class Damage:
     """What was found: its `size` c with deviation `sigma` and score `z`; it shifts the parameter `moved` by `shift` deviations.
 
     `evidence`: 2 Δ log L, the gain in likelihood of the whitened equations with its `columns` appended; `option` of its grid.
-    `also`: further places that have it; `z` and `evidence` are of all of them together.
+    `also`: further places that have it; `z` and `evidence` are of all of them together. `unshown`: the machine has it by its description,
+    and the log neither shows nor excludes as much as would shift a parameter so far.
     """
 
     kind: str
@@ -155,6 +156,7 @@ class Damage:
     columns: int = 1
     option: int = 0
     also: tuple[str, ...] = ()
+    unshown: bool = False
 
     @property
     def structural(self) -> bool:

@@ -60,6 +60,29 @@ def moving_alone(drives: tuple[CoupledDrive, ...]) -> set[int]:
     return {k for d in drives if (k := _joint(d.moves)) is not None}
 
 
+def turned_together(machine: Machine) -> set[str]:
+    """Coordinates that such motors turn: gears, with what they rub, yield and carry, are at the motors."""
+    touched = sum((np.abs(d.turns) + np.abs(d.moves) for d in coupled_drives(machine)), np.zeros(machine.n))
+    return {name for name, moved in zip(machine.coordinates, touched, strict=True) if moved}
+
+
+def motors_without_rotor(machine: Machine) -> set[str]:
+    """Places of motors of a transmission with no inertia, known or not, on what they turn with or on the joint that they turn most."""
+    coupled, found = {d.name for d in coupled_drives(machine)}, set[str]()
+    inertias = [
+        np.array([e.on.get(c, 0.0) for c in machine.coordinates]) for e in machine.elements if e.kind == "inertia"
+    ]
+    for d in _drives(machine):
+        most = int(np.flatnonzero(np.abs(d.turns) >= np.abs(d.turns).max() * (1.0 - ROUNDING)).max())
+        if not any(_joint(a) == most or _parallel(a, d.turns) for a in inertias):
+            found.add(d.name if d.name in coupled else machine.coordinates[most])
+    return found
+
+
+def _parallel(a: Array, b: Array) -> bool:
+    return bool(abs(a @ b) > np.linalg.norm(a) * np.linalg.norm(b) * (1.0 - ROUNDING))
+
+
 def drive_named(machine: Machine, name: str) -> CoupledDrive | None:
     return next((d for d in coupled_drives(machine) if d.name == name), None)
 

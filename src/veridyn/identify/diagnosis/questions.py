@@ -7,6 +7,7 @@ spectrum explains them nearly as well as the cause does.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,10 +17,10 @@ from scipy.special import chdtrc, ndtri
 
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
-from veridyn.identify.diagnosis.drives import turns_round
+from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_together, turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise
+from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     CABLE,
@@ -50,6 +51,10 @@ BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry frictio
 # What all gears of a machine have where one has it
 OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)
 ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
+# Of the false alarms that are allowed, for what gears have, each kind the same: nearly every machine has some of it (chosen)
+GEARS_SHARE = 0.5
+UP_TO = 2.0  # deviations: what a log leaves open
+LEAST = float(np.finfo(float).tiny)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 
 
@@ -134,13 +139,22 @@ class Questions:
         testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
 
-    @property
-    def number(self) -> int:
-        """Of questions, those about all places at once and delays that dry friction shows included."""
-        families = {(c.kind, c.option) for c in self.causes if c.kind in OF_EVERY_GEAR}
-        alike = {c.kind for c in self.causes if c.kind in ALIKE}
+    def limits(self, false_alarm_rate: float) -> dict[str, float]:
+        """By kind of cause, the chance below which one of it is significant, false alarms of all questions at this rate.
+
+        What gears have has its share, in which each kind has the same, however many options and places it has; those about all places at
+        once are counted in. The others share the rest with delays that dry friction shows.
+        """
+        asked = Counter(c.kind for c in self.causes if c.option < WHOLE)
+        gears = [kind for kind in OF_EVERY_GEAR if asked[kind]]
+        for kind in gears:
+            asked[kind] += len({c.option for c in self.causes if c.kind == kind}) + (kind in ALIKE)
         delays = GRID_TESTS * len(self.x.delays) * int(np.count_nonzero(self.x.measured))
-        return sum(c.option < WHOLE for c in self.causes) + len(families) + len(alike) + delays
+        others = [kind for kind in {*asked, LATE_FORCE} if kind not in gears]
+        share = GEARS_SHARE if gears else 0.0
+        rest = limit_of((1.0 - share) * false_alarm_rate, delays + sum(asked[kind] for kind in others))
+        own = {kind: limit_of(share * false_alarm_rate / len(gears), asked[kind]) for kind in gears}
+        return dict.fromkeys(others, rest) | own
 
     def leading(self) -> list[Answer]:
         """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
@@ -190,6 +204,8 @@ class Questions:
         shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
         grid = GRID_DEVIATION * abs(size) if cause.kind == LATE_FORCE else 0.0
         sigma = float(scores.sigma[0])
+        # Noise makes what cannot be below zero in half of the logs in which it makes as much of it.
+        sides = 0.5 if there == 1 and cause.kind in POSITIVE else 1.0
         if cause.also and there > 1:
             sigma = model.before.deviation_of_first(model.before.beside(model.filtered(cause.columns)))
         return Answer(
@@ -200,7 +216,7 @@ class Questions:
             sigma=float(np.hypot(sigma, grid)),
             z=z,
             evidence=max(evidence, 0.0),
-            chance=max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
+            chance=sides * max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
             criterion=min(evidence, z**2) - there * self.price,
             shift=float(shift.max()),
             moved=self.fit.names[int(shift.argmax())],
@@ -228,11 +244,13 @@ class Questions:
     def everywhere(self) -> list[Answer]:
         """Answers of what gears have at several places at once, where each by itself may be too little to be seen.
 
-        What cannot be below zero is left out where it is: under noise alone those that are left, k of them, have χ² of k degrees.
+        Gears are where motors are: not at joints that motors turn together. What cannot be below zero is left out where it is: under noise
+        alone those that are left, k of them, have χ² of k degrees.
         """
         families: dict[tuple[str, int], list[int]] = {}
+        together = turned_together(self.fit.described)
         for k, c in enumerate(self.causes):
-            if c.kind in OF_EVERY_GEAR and self.rests[1][:, :, self.parts[k]].any():
+            if c.kind in OF_EVERY_GEAR and c.where not in together and self.rests[1][:, :, self.parts[k]].any():
                 families.setdefault((c.kind, c.option), []).append(k)
         answers: list[Answer] = []
         for (kind, _), every in families.items():
@@ -242,6 +260,30 @@ class Questions:
             if kind in ALIKE and len(every) > 1:
                 answers.append(self._alike_at(every))
         return answers
+
+    def unknown_rotors(self) -> Damage | None:
+        """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
+
+        Of those that the log leaves open, the one by which a parameter may be off most: by what is found, and `UP_TO` deviations more. An
+        inertia in the model, also a known one of zero, is an answer.
+        """
+        found, bare = list[tuple[float, Answer]](), motors_without_rotor(self.fit.described)
+        for k, c in enumerate(self.causes):
+            if c.kind == ROTOR and c.where in bare and self.rests[1][:, :, self.parts[k]].any():
+                a = self.answer(c, self.effects[:, self.parts[k]])
+                found.append((a.shift * (max(a.size, 0.0) + UP_TO * a.sigma) / max(abs(a.size), LEAST), a))
+        if not found:
+            return None
+        shift, most = max(found, key=lambda x: x[0])
+        size = max(most.damage.size, 0.0)
+        return replace(
+            most.damage,
+            size=size,
+            z=size / most.sigma,
+            shift=shift,
+            evidence=most.evidence if size else 0.0,
+            unshown=True,
+        )
 
     def _above_zero(self, members: list[int]) -> list[int]:
         """Those, of one column each, whose sizes are above zero together."""

@@ -17,7 +17,7 @@ import numpy as np
 from veridyn.identify.diagnosis.causes import Damage
 from veridyn.identify.diagnosis.evidence import STRONG
 from veridyn.identify.diagnosis.questions import BEHIND_REVERSALS, Answer, Questions
-from veridyn.identify.diagnosis.score_test import limit_of
+from veridyn.identify.diagnosis.score_test import ROTOR
 from veridyn.identify.diagnosis.structure import (
     ASYMMETRIC,
     LATE_FORCE,
@@ -34,18 +34,22 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     separate from it.
 
     Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
-    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly.
+    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly. A rotor that the
+    machine has by its description, and the model not, comes last.
     """
     found: list[list[Damage]] = []
-    limit = limit_of(false_alarm_rate, questions.number)
+    limits, share = questions.limits(false_alarm_rate), 1.0
+
+    def is_clear(a: Answer) -> bool:
+        return a.chance < share * limits[a.cause.kind]
 
     for _ in range(MAX_DAMAGES):
         possible = [a for a in questions.leading() if questions.possible(a)]
-        clear = [a for a in possible if a.chance < limit]
+        clear = [a for a in possible if is_clear(a)]
         if not clear:
-            possible = clear = [a for a in questions.everywhere() if a.chance < limit and questions.possible(a)]
+            possible = clear = [a for a in questions.everywhere() if is_clear(a) and questions.possible(a)]
         if not clear:
-            possible = clear = [a for a in questions.together() if a.chance < limit and questions.possible(a)]
+            possible = clear = [a for a in questions.together() if is_clear(a) and questions.possible(a)]
         if not clear:
             break
         best = _best(clear, questions)
@@ -56,11 +60,12 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
             name = a.cause.name
             if a.criterion > best.criterion - STRONG and name not in {(d.kind, d.where) for d in group}:
                 again = questions.answer(a.cause, np.zeros((len(questions.fit.values), a.cause.columns.shape[2])))
-                if again.chance >= limit:
+                if not is_clear(again):
                     group.append(a.damage)
         found.append(group)
-        limit = FURTHER_SHARE * limit_of(false_alarm_rate, questions.number)
-    return found
+        share = FURTHER_SHARE
+    rotor = None if any(d.kind == ROTOR for group in found for d in group) else questions.unknown_rotors()
+    return found if rotor is None else [*found, [rotor]]
 
 
 def _best(clear: Sequence[Answer], questions: Questions) -> Answer:

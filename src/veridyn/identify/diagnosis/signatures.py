@@ -190,6 +190,11 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
         also = f" These data explain it nearly as well otherwise: {listed}. To decide, record {recording}."
     places = f" together with {', '.join(best.also)}" if best.also else ""
     evidence = f", {abs(best.z):.2g} deviations{places}; it moves {best.moved} by {best.shift:.2g} deviations"
+    if best.unshown:
+        evidence = (
+            f", {abs(best.z):.2g} deviations: this log neither shows nor excludes it, and as much as it leaves open moves "
+            f"{best.moved} by {best.shift:.2g} deviations"
+        )
     words = words_of(machine, best)
     measured = FoundCause(
         cause=best.kind,
