@@ -192,9 +192,10 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
     evidence = f", {abs(best.z):.2g} deviations{places}; it moves {best.moved} by {best.shift:.2g} deviations"
     if best.unshown:
         evidence = (
-            f", {abs(best.z):.2g} deviations: this log neither shows nor excludes it, and as much as it leaves open moves "
-            f"{best.moved} by {best.shift:.2g} deviations"
+            f": this log neither shows nor excludes it, and as much as it leaves open moves {best.moved} by "
+            f"{best.shift:.2g} deviations"
         )
+        also = " Where its inertia is known, or none, add the element with that value as a known parameter."
     words = words_of(machine, best)
     measured = FoundCause(
         cause=best.kind,
