@@ -70,26 +70,31 @@ def _bound(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
 
 def constants_of(text: str, module: str) -> list[Constant]:
     """The numeric constants of one module's source."""
-    lines = text.splitlines()
+    stated = [(statement, _numbers(statement)) for statement in ast.parse(text).body]
+    stated = [(statement, names) for statement, names in stated if names]
+    if not stated:
+        return []
+    lines = text.splitlines(keepends=True)[: stated[-1][0].end_lineno]  # comments further down belong to no constant
     notes = {
         at.start[0]: at.string.lstrip("# ").strip()
-        for at in tokenize.generate_tokens(StringIO(text).readline)
+        for at in tokenize.generate_tokens(StringIO("".join(lines)).readline)
         if at.type == tokenize.COMMENT
     }
     alone = {k for k in notes if lines[k - 1].lstrip().startswith("#")}
     out: list[Constant] = []
     heading, last = "", -1  # the comment above a run of constants, and the line on which the run ended
-    for statement in ast.parse(text).body:
-        names = [name for name, value in _bound(statement) if NAME.fullmatch(name) and is_number(value)]
+    for statement, names in stated:
         first, end = statement.lineno, statement.end_lineno or statement.lineno
-        if not names:
-            continue
         above = notes[first - 1] if first - 1 in alone else ""
         heading = above or (heading if first == last + 1 else "")
         inside = next((notes[k] for k in range(end, first - 1, -1) if k in notes), "")
         out += [Constant(module, first, name, inside or heading) for name in names]
         last = end
     return out
+
+
+def _numbers(statement: ast.stmt) -> list[str]:
+    return [name for name, value in _bound(statement) if NAME.fullmatch(name) and is_number(value)]
 
 
 def constants(source: Path = SOURCE) -> list[Constant]:

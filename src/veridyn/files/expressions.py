@@ -19,7 +19,6 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_DOWN, Decimal
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +27,7 @@ from veridyn.model.elements.formula_text import FormulaWords, parsed, refuse
 
 MAX_NUMBER = 1e50  # no quantity in SI units is larger, and the square of a larger one may overflow
 MAX_LENGTH = 200  # characters; a longer formula belongs in several constants
+Formula = Callable[[Mapping[str, float]], float]  # its value, by those of its names
 PI: Mapping[str, float] = MappingProxyType({"pi": math.pi})
 FUNCTIONS: Mapping[str, Callable[..., float]] = MappingProxyType(
     {
@@ -69,7 +69,7 @@ QUIET_CHANGE_RAD = 1e-8  # a smaller change is not reported: 10 nm at a distance
 def evaluate(expression: str, constants: Mapping[str, float] = PI) -> float:
     """The value of a formula in `constants` and pi: a finite real number, or a :class:`ModelError` that says why not."""
     names = {**PI, **{name: float(value) for name, value in constants.items()}}
-    return _computed(_parsed(expression, names, FUNCTIONS), names, FUNCTIONS, expression.strip())
+    return _prepared(expression, names, FUNCTIONS)(names)
 
 
 def function_of(expression: str, variable: str = "t") -> Callable[[float], float]:
@@ -77,25 +77,28 @@ def function_of(expression: str, variable: str = "t") -> Callable[[float], float
 
     Besides the functions of model files: exp, tanh, and step(x), which is 1 from x = 0 on.
     """
-    functions = {**FUNCTIONS, **OF_TIME}
-    tree = _parsed(expression, {**PI, variable: 0.0}, functions)
+    formula = _prepared(expression, {**PI, variable: 0.0}, {**FUNCTIONS, **OF_TIME})
 
     def value(at: float) -> float:
-        return _computed(tree, {**PI, variable: float(at)}, functions, expression.strip())
+        return formula({**PI, variable: float(at)})
 
     return value
 
 
-def _parsed(text: str, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]]) -> ast.expr:
+def _prepared(text: str, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]]) -> Formula:
+    """A formula that is checked and read once, to be computed for many values of its names."""
+    text = text.strip()
     words = FormulaWords(functions, names, ALLOWED, "no constant defined above it", MAX_LENGTH)
-    return parsed(text.strip(), words).body
-
-
-def _computed(
-    tree: ast.expr, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]], text: str
-) -> float:
     try:
-        value = _value(tree, names, functions)
+        compute = _computing(parsed(text, words).body, functions)
+    except RecursionError:
+        refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
+    return lambda values: _checked_value(compute, values, text)
+
+
+def _checked_value(compute: Formula, names: Mapping[str, float], text: str) -> float:
+    try:
+        value = compute(names)
     except ZeroDivisionError:
         refuse(f"'{text}' divides by zero.")
     except OverflowError:
@@ -113,20 +116,22 @@ def _computed(
     return float(value)
 
 
-def _value(node: ast.expr, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]]) -> float:
-    """What a node is that has passed the fence."""
-    inner = partial(_value, names=names, functions=functions)
+def _computing(node: ast.expr, functions: Mapping[str, Callable[..., float]]) -> Formula:
+    """What computes a node that has passed the fence; simulations ask for a formula at each step, so its text is read once."""
     match node:
         case ast.Constant(value=float(number)):
-            return number
+            return lambda _: number
         case ast.Name(id=name):
-            return names[name]
-        case ast.BinOp(left=a, op=op, right=b):
-            return _COMPUTES[type(op)](inner(a), inner(b))
-        case ast.UnaryOp(op=op, operand=a):
-            return _COMPUTES[type(op)](inner(a))
+            return operator.itemgetter(name)
+        case ast.BinOp(left=left, op=op, right=right):
+            combine, a, b = _COMPUTES[type(op)], _computing(left, functions), _computing(right, functions)
+            return lambda names: combine(a(names), b(names))
+        case ast.UnaryOp(op=op, operand=operand):
+            change, x = _COMPUTES[type(op)], _computing(operand, functions)
+            return lambda names: change(x(names))
         case ast.Call(func=ast.Name(id=name), args=args):
-            return functions[name](*map(inner, args))
+            function, inner = functions[name], [_computing(arg, functions) for arg in args]
+            return lambda names: function(*[x(names) for x in inner])
         case _:
             raise TypeError(f"{type(node).__name__} is no part of a formula")
 
