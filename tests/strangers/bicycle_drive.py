@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -27,7 +28,11 @@ class Bicycle:
     duration: float = 60.0
     rate: float = 50.0
     amplitude: float = 0.05
-    noise: dict = field(default_factory=lambda: {"yaw_rate": 0.003, "ay": 0.1, "steer": 0.0, "position": 0.02})
+    noise: dict = field(
+        default_factory=lambda: {"yaw_rate": 0.003, "ay": 0.1, "steer": 0.0, "position": 0.02},
+        hash=False,
+        compare=False,
+    )
 
     def steer(self, t):
         """Road wheel angle."""
@@ -48,23 +53,7 @@ class Bicycle:
 
     def drive(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Channels of a log by name, with noise, and the true sideslip, path and forces."""
-
-        def rates(t, s):
-            v, r, psi, _, _ = s
-            Ff, Fr = self.forces(t, v, r)
-            Ff = Ff * np.cos(self.steer(t))
-            V = self.speed(t)
-            return [
-                (Ff + Fr) / self.mass - V * r,
-                (self.front * Ff - self.rear * Fr) / self.inertia,
-                r,
-                V * np.cos(psi) - v * np.sin(psi),
-                V * np.sin(psi) + v * np.cos(psi),
-            ]
-
-        t = np.arange(0.0, self.duration, 1.0 / self.rate)
-        done = solve_ivp(rates, (0.0, t[-1]), np.zeros(5), "DOP853", t, rtol=1e-9, atol=1e-10)
-        v, r, psi, x, y = done.y
+        t, (v, r, psi, x, y) = way_of(replace(self, noise={}))
         Ff, Fr = self.forces(t, v, r)
         rng = np.random.default_rng(seed)
 
@@ -84,6 +73,29 @@ class Bicycle:
             "east": noisy("position", x),
             "north": noisy("position", y),
         }
+
+
+@cache
+def way_of(car: Bicycle) -> tuple[np.ndarray, np.ndarray]:
+    """The clock and the states (5, N) without noise: many tests drive the same car."""
+
+    def rates(t, s):
+        v, r, psi, _, _ = s
+        Ff, Fr = car.forces(t, v, r)
+        Ff = Ff * np.cos(car.steer(t))
+        V = car.speed(t)
+        return [
+            (Ff + Fr) / car.mass - V * r,
+            (car.front * Ff - car.rear * Fr) / car.inertia,
+            r,
+            V * np.cos(psi) - v * np.sin(psi),
+            V * np.sin(psi) + v * np.cos(psi),
+        ]
+
+    t = np.arange(0.0, car.duration, 1.0 / car.rate)
+    states = solve_ivp(rates, (0.0, t[-1]), np.zeros(5), "DOP853", t, rtol=1e-9, atol=1e-10).y
+    t.flags.writeable = states.flags.writeable = False
+    return t, states
 
 
 def write_csv(path, drive: dict[str, np.ndarray]) -> None:

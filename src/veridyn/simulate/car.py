@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import cos, sin
 
 import numpy as np
@@ -71,40 +72,46 @@ class SteeredRun:
     def read(self, readings: Sequence[str]) -> Array:
         """Readings (N, k) without error, by their names in `READINGS`."""
         chosen = [READINGS.index(name) for name in readings]
-        p, h = packed(self.car.parameters.values, car_described(self.car).tyre, [], chosen), lateral_functions()[2]
-        values = [h(state, u, 0.0, p) for state, u in zip(self.states, self.inputs, strict=True)]
-        return np.array(values).reshape(len(self.t), len(chosen))
+        p = packed(self.car.parameters.values, car_described(self.car).tyre, [], chosen)
+        state, acting, reading = lateral_functions()[2].prepared(p)
+        values = np.empty((len(self.t), len(chosen)))
+        for k in range(len(self.t)):
+            state[:], acting[:] = self.states[k], self.inputs[k]
+            values[k] = reading()
+        return values
 
 
 def steered_run(car: Machine, drive: Steered, progress: Progress = silent) -> SteeredRun:
     """The motion of a car that is steered, by RK4."""
     t = np.arange(round(drive.duration * drive.rate) + 1) / drive.rate
-    f, rule = lateral_functions()[0], tableau("RK4")
+    rule = tableau("RK4")
     p = packed(car.parameters.values, car_described(car).tyre, [], [])
+    state, acting, lateral = lateral_functions()[0].prepared(p)
+    state[:] = 0.0
     count = int(np.ceil(1.0 / (drive.rate * drive.step)))
     step = 1.0 / (drive.rate * count)
 
-    def acting(time: float) -> Array:
+    @lru_cache(maxsize=4)  # stages of a step share their times
+    def given(time: float) -> tuple[float, float, float, float]:
         ahead, behind = _at(drive.speed, time + SPEED_DIFFERENCE_S), _at(drive.speed, time - SPEED_DIFFERENCE_S)
         ax = (ahead - behind) / (2.0 * SPEED_DIFFERENCE_S)
-        return np.array([_at(drive.speed, time), _at(drive.steer, time), ax])
-
-    def whole(time: float, moving: Array) -> Array:
-        state = np.zeros(5)
-        state[:2], state[BANK] = moving[:2], _at(drive.bank, time)
-        return state
+        return _at(drive.speed, time), _at(drive.steer, time), ax, _at(drive.bank, time)
 
     def rate(time: float, moving: Array) -> Array:
         v, r, _, _, heading = moving.tolist()
-        u = acting(time)
-        lateral = f(whole(time, moving), u, time, p)[:2]
-        c, s, V = cos(heading), sin(heading), float(u[0])
-        return np.array([*lateral, V * c - v * s, V * s + v * c, r])
+        V, steer, ax, bank = given(time)
+        state[0], state[1], state[BANK] = v, r, bank
+        acting[0], acting[1], acting[2] = V, steer, ax
+        lateral_rate, yaw_rate = lateral()[:2].tolist()
+        c, s = cos(heading), sin(heading)
+        return np.array([lateral_rate, yaw_rate, V * c - v * s, V * s + v * c, r])
 
     moving = np.array([*drive.start, 0.0, 0.0, 0.0])
     x, inputs, way = np.empty((len(t), 5)), np.empty((len(t), 3)), np.empty((len(t), 3))
     for k, time in enumerate(t.tolist()):
-        x[k], inputs[k], way[k] = whole(time, moving), acting(time), moving[2:]
+        *inputs[k], bank = given(time)
+        x[k] = 0.0
+        x[k, :2], x[k, BANK], way[k] = moving[:2], bank, moving[2:]
         if not inputs[k, 0] >= SLOWEST or not np.isfinite(moving).all():
             raise SimulationError(
                 f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s.",

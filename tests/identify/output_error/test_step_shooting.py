@@ -47,9 +47,10 @@ def linkage(wrong: float = 1.0) -> Machine:
 @cache
 def linkage_log() -> Motion:
     t = 0.005 * np.arange(400)
+    course = 1.5 + 4.0 * np.sin(5.0 * t) + 3.0 * np.sin(13.0 * t)
 
     def torque(time: float, q: np.ndarray, qd: np.ndarray) -> list[float]:
-        return [float(np.interp(time, t, 1.5 + 4.0 * np.sin(5.0 * t) + 3.0 * np.sin(13.0 * t))), 0.0, 0.0]
+        return [float(np.interp(time, t, course)), 0.0, 0.0]
 
     machine = linkage()
     start = close(machine, np.array([[1.0]])).q[0]

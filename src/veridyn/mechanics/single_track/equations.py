@@ -20,7 +20,7 @@ Reference: R. Rajamani, "Vehicle Dynamics and Control", 2nd ed., Springer 2012, 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -315,13 +315,27 @@ class LateralFunction:
         self._door = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 5)(self.veridyn_address)
 
     def __call__(self, x: Array, u: Array, t: float, p: Array) -> Array:
+        state, given, evaluate = self.prepared(p, len(u))
+        state[:], given[:] = x, u
+        return evaluate()
+
+    def prepared(self, p: Array, inputs: int = 3) -> tuple[Array, Array, Callable[[], Array]]:
+        """Arrays for the state and for so many inputs, and what computes the function of what stands in them.
+
+        For loops over many states: the result is one array, written again each time.
+        """
         k = int(p[COUNT + 1])
         sizes = {"states": 5 + k, "readings": int(p[COUNT + 2 + k]), "": 1}
         out = np.empty(tuple(sizes[s] for s in self._shape if s))
-        clock = np.array([t, 0.0, len(u)])
-        arrays = [np.ascontiguousarray(a, dtype=np.float64) for a in (x, u, p)]
-        self._door(*(a.ctypes.data for a in (*arrays, clock, out)))
-        return out
+        clock = np.array([0.0, 0.0, inputs])  # the equations are the same at all times
+        arrays = (np.empty(5 + k), np.empty(inputs), np.array(p, dtype=np.float64), clock, out)
+        places, door = [a.ctypes.data for a in arrays], self._door
+
+        def evaluate() -> Array:
+            door(*places)
+            return arrays[-1]
+
+        return arrays[0], arrays[1], evaluate
 
 
 @cache
