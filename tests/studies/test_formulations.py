@@ -18,7 +18,7 @@ from veridyn.studies.run.car.log import study_car
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import own_formulation, study_machine
 from veridyn.studies.run.observer import observed_machine
-from veridyn.studies.run.simulation.cars import car_setup
+from veridyn.studies.run.simulate import car_setup
 
 T = np.arange(400) / 100.0
 CAR = car_machine("car", {"mass": 1500.0, "front": 1.2, "rear": 1.4, "front_stiffness": PriorValue(15.0, 3.0)})

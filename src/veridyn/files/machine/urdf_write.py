@@ -1,6 +1,9 @@
 """URDF written: identified parameters put into a copy of the file the machine came from, where every other byte stays as it is; or anew.
 
 In a new URDF the ground is a root link called "ground" without inertia; a free base hangs on it by a floating joint. It has no meshes.
+
+Servos are written as ``<ros2_control>`` in the form that Gazebo's plugin reads: a joint with the gains of its position loop. What the tags
+have no place for is named: delays, encoder zeros, limits and rates, laws other than PD and PID.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -20,12 +24,12 @@ from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.in_place import XmlEdits, check_same_machine
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
-from veridyn.files.machine.urdf_control import with_servos
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import bodies_of
+from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
 from veridyn.model.link import Link
@@ -40,6 +44,19 @@ SAMPLES = 12
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SYMBOLS = {"damper": "h", "coulomb": "fs"}
 WORDS = {"damper": "damping", "coulomb": "friction"}
+SERVO_PLUGIN = "gazebo_ros2_control/GazeboSystem"
+SERVO_GAINS = {"kp": "pos_kp", "ki": "pos_ki", "kd": "pos_kd"}
+SERVO_TAG = b"<ros2_control"
+ROBOT_END = b"</robot>"
+SERVO_LOST = {
+    "command_delay": "delays of commands",
+    "measurement_delay": "delays of measurements",
+    "zero": "encoder zeros",
+    "limit": "limits of force",
+    "rate_limit": "limits of the force's rate",
+    "velocity_feedforward": "feed-forward of speed",
+    "acceleration_feedforward": "feed-forward of acceleration",
+}
 
 
 @checked
@@ -301,3 +318,48 @@ def _check_tree(machine: Machine) -> None:
 
 def _text(values: Array) -> str:
     return " ".join(_number(v) for v in values)
+
+
+def is_servo(c: Controller) -> bool:
+    """Whether a law is one that these tags carry: PD or PID of a position, which sets a force."""
+    return c.kind in ("pd", "pid") and not c.motor and c.feedforward == "none"
+
+
+def with_servos(text: bytes, machine: Machine, joints: Sequence[str]) -> tuple[bytes, list[str]]:
+    """The text of a URDF with the servos of these joints, and sentences about what of the controllers it does not have."""
+    own = [c for c in machine.controllers if is_servo(c) and c.on in joints]
+    others = [f"controller {c.name}" for c in machine.controllers if c not in own]
+    notes = [f"a URDF has no place for {', '.join(others)}: left out."] if others else []
+    if not own:
+        return text, notes
+    if SERVO_TAG in text:
+        left = "the file has <ros2_control> of its own, which stays as it is: gains are not written."
+        return text, [*notes, left]
+    at = text.rindex(ROBOT_END)
+    lost = [words for key, words in SERVO_LOST.items() if any(_differs(c, key) for c in own)]
+    notes += [f"<ros2_control> has no place for {', '.join(lost)}: left out."] if lost else []
+    return text[:at] + _servo_block(machine.name, own).encode("utf-8") + text[at:], notes
+
+
+def _differs(c: Controller, key: str) -> bool:
+    """Whether a constant is given and does something."""
+    return c.constants.get(key, 0.0) not in (0.0, float("inf"))
+
+
+def _servo_block(name: str, servos: Sequence[Controller]) -> str:
+    lines = [
+        f'  <ros2_control name={quoteattr(name or "machine")} type="system">',
+        f"    <hardware><plugin>{escape(SERVO_PLUGIN)}</plugin></hardware>",
+    ]
+    for c in servos:
+        lines.append(f"    <joint name={quoteattr(c.on)}>")
+        for key, word in SERVO_GAINS.items():
+            value = float(c.constants.get(key, 0.0))
+            lines.append(f'      <param name="{word}">{value!r}</param>')
+        lines += [
+            '      <command_interface name="position_pid"/>',
+            '      <state_interface name="position"/>',
+            '      <state_interface name="velocity"/>',
+            "    </joint>",
+        ]
+    return "\n".join([*lines, "  </ros2_control>", ""])

@@ -23,7 +23,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds
-from veridyn.simulate.car import ACTING, SteeredRun, car_truth, steered_run
+from veridyn.simulate.car import ACTING, LONGEST_STEP_S, Steered, SteeredRun, car_truth, steered_run
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.readings import imperfections_of, mechanism_truth, own_sensors, wrapped
 from veridyn.simulate.simulator import Prescribed, exact
@@ -31,7 +31,8 @@ from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.machine import model_path, own_formulation
-from veridyn.studies.run.simulation.cars import car_setup
+from veridyn.studies.run.observer import named_car
+from veridyn.studies.run.simulation.inputs import OfTime, duration_of, given_inputs
 from veridyn.studies.run.simulation.mechanisms import mechanism_setup
 from veridyn.studies.run.simulation.records import named_sensors, perfect_sensors, read_log, same_start
 from veridyn.studies.run.simulation.trees import as_signals, tree_setup
@@ -40,6 +41,8 @@ FEW = 4  # samples that are run first, so that the time of a run is not that of 
 OPEN = 1e-6  # m: constraints that open wider are told
 ROUGH = 1e-4  # rad or m (of a car rad/s or m/s): a coarser integration that differs by more is told
 COARSER = 100.0  # times the tolerances, or twice the step
+CAR_COURSES = {"speed": "m/s", "steer": "rad", "bank": "rad"}
+CAR_RATES = ("lateral_speed", "yaw_rate")  # at the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,3 +342,76 @@ def _among(t: Array, clock: Array) -> bool:
     """Whether every time is one of the clock's."""
     k = np.searchsorted(clock, t)
     return bool((k < len(clock)).all() and (clock[np.minimum(k, len(clock) - 1)] == t).all())
+
+
+@dataclass(frozen=True, eq=False)
+class CarSetup:
+    """A car with what its driver does."""
+
+    machine: Machine
+    drive: Steered
+
+
+def car_setup(loaded: Loaded[SimulateFile]) -> CarSetup:
+    """The car and its drive; everything the study says is checked here, before anything runs."""
+    s = loaded.study
+    _refuse_of_bodies(loaded)
+    car, duration = named_car(loaded), duration_of(loaded, None)
+    given = given_inputs(loaded, CAR_COURSES, duration)
+    faults = [
+        loaded.fault(("inputs",), f"a car is driven by its {name}, and nothing says what it is.", hint=hint)
+        for name, hint in (
+            ("speed", "Add inputs: {formulas: {speed: 20}}, m/s."),
+            ("steer", "Add inputs: {formulas: {steer: 0.03*sin(0.8*t)}}, rad."),
+        )
+        if name not in given
+    ]
+    if "speed" in s.inputs.columns and s.inputs.between == "hold":
+        what = "a speed that jumps from sample to sample has no acceleration."
+        faults.append(loaded.fault(("inputs", "between"), what, "linear", "hold"))
+    if faults:
+        raise loaded.error(faults)
+    speed = _continued(given["speed"], duration) if "speed" in s.inputs.columns else given["speed"]
+    start = tuple(s.start.rates.get(name, 0.0) for name in CAR_RATES)
+    step = LONGEST_STEP_S if s.integrator.step is None else s.integrator.step
+    bank = given.get("bank", 0.0)
+    return CarSetup(car, Steered(duration, s.rate, speed, given["steer"], bank, (start[0], start[1]), step))
+
+
+def _refuse_of_bodies(loaded: Loaded[SimulateFile]) -> None:
+    """What speaks of bodies and joints is refused by name, all of it at once."""
+    s = loaded.study
+    what = "a car of a few numbers has no bodies and joints that this could speak of."
+    faults = [
+        loaded.fault(("model", key), what, hint="Drop it.")
+        for key in s.model.model_dump(exclude_defaults=True)
+        if key not in ("file", "fit", "unexcited", "formulation")
+    ]
+    faults += [
+        loaded.fault((key,), what, hint="Give speed and steer under inputs.")
+        for key in ("motion", "controller")
+        if getattr(s, key) is not None
+    ]
+    if s.start.coordinates or s.start.base is not None:
+        at = ("start", "coordinates" if s.start.coordinates else "base")
+        faults.append(loaded.fault(at, "a car starts at the origin, heading east.", hint="Drop it."))
+    faults += [
+        loaded.fault(("start", "rates", name), f"a car has no '{name}' to start with.", ", ".join(CAR_RATES))
+        for name in s.start.rates
+        if name not in CAR_RATES
+    ]
+    if s.integrator.name not in ("auto", "RK4"):
+        found = s.integrator.name
+        faults.append(loaded.fault(("integrator", "name"), "a drive is integrated by RK4.", "auto or RK4", found))
+    if faults:
+        raise loaded.error(faults)
+
+
+def _continued(speed: OfTime, end: float) -> OfTime:
+    """A speed of a table that goes on before its first time and after the end as it began and ended, so that its slope there is known."""
+
+    def continued(t: float) -> float:
+        edge = min(max(t, 0.0), end)
+        return speed(t) if edge == t else 2.0 * speed(edge) - speed(2.0 * edge - t)
+
+    return continued
