@@ -15,9 +15,10 @@ HERE = Path(__file__).parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
 
-# Files that make the same things, the day of the car or machine code that takes minutes to compile: one worker runs them all.
+# Files that make the same things (a day of the car, runs of the humanoid) or machine code that takes minutes: one worker runs them all.
 SHARED = {
     "car": ("papers/car/",),
+    "humanoid": ("papers/humanoid/", "identify/test_encoders.py", "identify/test_laboratory.py"),
     "observers": (
         "observe/test_free_step.py",
         "cli/test_fitted.py",
