@@ -314,11 +314,19 @@ def test_a_survey_lists_channels_units_and_clocks(bags):
     assert len(seen.clocks["/command.data"]) == COUNT
 
 
-@pytest.mark.parametrize("missing", ["mcap.exceptions", "rosbags.rosbag1"])
-def test_without_its_readers_it_says_what_to_install(bags, monkeypatch, missing):
+@pytest.mark.parametrize(
+    ("missing", "bag", "named"),
+    [
+        ("mcap.exceptions", "mcap", "mcap"),
+        ("rosbags.rosbag1", "mcap", "rosbags"),
+        ("apsw", "folder", "rosbags"),  # rosbags brings it
+        ("zstandard", "mcap", "mcap"),
+    ],
+)
+def test_without_its_readers_it_says_what_to_install(bags, monkeypatch, missing, bag, named):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(FileError, match=r"it is a bag, and .* is not installed.\npip install 'veridyn\[logs\]'"):
-        load_bag(bags["mcap"])
+    with pytest.raises(FileError, match=rf"it is a bag, and {named} is not installed.\npip install 'veridyn\[logs\]'"):
+        load_bag(bags[bag])
 
 
 def test_messages_hold_what_was_written():

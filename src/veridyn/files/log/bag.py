@@ -206,7 +206,10 @@ def opened(file: Path) -> Iterator[Opened]:
     try:
         errors = errors_of_readers()
     except ImportError as error:
-        fault = Fault(f"it is a bag, and {error.name} is not installed.", hint="pip install 'veridyn[logs]'")
+        missing = (error.name or "").split(".")[0]
+        if missing not in ("mcap", "rosbags"):  # what they bring is missing because they are
+            missing = "mcap" if file.suffix.lower() == ".mcap" else "rosbags"
+        fault = Fault(f"it is a bag, and {missing} is not installed.", hint="pip install 'veridyn[logs]'")
         raise FileError(fault, str(file)) from error
     opening: AbstractContextManager[Opened] = _mcap(file) if file.suffix.lower() == ".mcap" else _ros(file)
     try:
