@@ -18,6 +18,7 @@ from veridyn.errors import DataError
 from veridyn.live.server import LiveServer
 from veridyn.live.session import Feed, Session
 from veridyn.live.tracker import Layout, Row, Sample, Shown, Tracked, Trouble
+from veridyn.report.words import measured
 
 LAYOUT = Layout(
     "a <test> machine",
@@ -137,6 +138,22 @@ def test_in_a_browser_a_pace_that_the_menu_lacks_is_shown_and_long_delays_are_in
     assert values == sorted(values) and values.count(10) == 1
     assert browser.evaluate(f"choose({menu}, 10), choose({menu}, 2), {menu}.value") == "2"
     assert browser.evaluate("[lasting(12.3), lasting(33500)]") == ["12\u00a0ms", "33.5\u00a0s"]
+
+
+def test_in_a_browser_values_have_the_digits_of_their_deviations_as_reports_do(running, browser):
+    browser.open(running.server.address)
+    pairs = [
+        (0.61828, 0.0011),
+        (-0.00022909, 0.0023),
+        (-5.99971, 0.0000431),
+        (-7.7972, 9.3),
+        (12345.6, 321.0),
+        (-3.2, 99.6),
+        (0.0, 0.5),
+    ]
+    expected = [" ± ".join(measured(value, sigma)) for value, sigma in pairs]
+    assert browser.evaluate(f"{json.dumps(pairs)}.map(([v, d]) => measured(v, d))") == expected
+    assert browser.evaluate("[short(-0.25), short(null), measured(2.5, null)]") == ["−0.25", "–", "2.5 ± –"]
 
 
 def test_in_a_browser_rows_come_once_in_order_and_with_every_digit(running, browser):

@@ -223,6 +223,22 @@ def test_browser_a_long_table_is_sorted_by_numbers_and_given_back(tmp_path: Path
     assert given == ["none", "none", cells]
 
 
+def test_browser_on_paper_heads_hold_no_button_and_have_it_back_afterwards(tmp_path: Path) -> None:
+    """Chromium repeats the head of a table on each sheet only where it holds no control."""
+    page, _ = long_table()
+    script = """
+      const words = () => all("thead th").map((h) => h.textContent), count = () => all("thead button").length;
+      const before = [words(), count()];
+      window.dispatchEvent(new Event("beforeprint"));
+      const paper = [words(), count()];
+      window.dispatchEvent(new Event("afterprint"));
+      all("thead button")[1].click();
+      return { before, paper, after: [words(), count()], sorted: all("thead th")[1].getAttribute("aria-sort") };"""
+    found = drive(page, script, tmp_path)
+    assert found["before"] == found["after"] and found["before"][1] == len(found["before"][0])
+    assert found["paper"] == [found["before"][0], 0] and found["sorted"] == "ascending"
+
+
 def test_browser_a_long_table_is_searched_and_a_short_one_stays_as_it_is(tmp_path: Path) -> None:
     page, _ = long_table()
     script = """

@@ -49,7 +49,11 @@ def test_a_body_that_breaks_a_law_is_named_with_the_law() -> None:
     assert possible.lead.startswith("Yes")
     assert wrong.lead.startswith("Not as they stand: body 1")
     table = wrong.blocks[0]
-    assert isinstance(table, Table) and table.rows[0][3] != "possible" and table.rows[1][3] == "possible"
+    assert (
+        isinstance(table, Table)
+        and table.rows[0][3] != "physically consistent"
+        and table.rows[1][3] == "physically consistent"
+    )
 
 
 def test_correlated_parameters_are_listed_the_strongest_first() -> None:

@@ -54,7 +54,7 @@ def test_in_a_browser_the_numbers_beside_the_machine_are_those_of_the_frame(stud
     script = """
     const figure = document.querySelector("figure.player"), slider = figure.querySelector("input[type=range]");
     slider.value = 40; slider.dispatchEvent(new Event("input"));
-    return all("[data-gauge]", figure).map((c) => +c.textContent);
+    return all("[data-gauge]", figure).map((c) => +c.textContent.replace("−", "-"));
     """
     found = np.array(drive(page, script, tmp_path)).reshape(-1, 3)
     scene = replay_section(study).blocks[0].scene

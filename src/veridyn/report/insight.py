@@ -23,7 +23,7 @@ from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
 from veridyn.report.plots import COLOURS, Plot, Series, bars, curves, heat, stacked
-from veridyn.report.words import count, listed, measured, number, percent, unit_text
+from veridyn.report.words import count, listed, measured, number, percent, unit_text, units_in
 from veridyn.signals.spectrum import power_spectrum
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy
@@ -249,7 +249,7 @@ def _possible(study: IdentificationStudy) -> Section:
                 name,
                 number(float(X[9]), 4),
                 number(float(np.linalg.eigvalsh(pseudo_inertia(X))[0]), 3),
-                law or "possible",
+                units_in(law).replace("-", "−") if law else "physically consistent",
             )
         )
     split = (
@@ -258,11 +258,12 @@ def _possible(study: IdentificationStudy) -> Section:
         else ""
     )
     if fit.feasibility is not None:
-        lead = f"The estimator kept every body possible, at the cost of {number(fit.feasibility.cost_percent, 2)} % more residual."
+        cost = number(fit.feasibility.cost_percent, 2)
+        lead = f"The estimator kept every body physically consistent, at the cost of {cost} % more residual."
     elif broken:
         lead = (
             f"Not as they stand: {'body' if len(broken) == 1 else 'bodies'} {listed(broken)}. Export is refused by default; "
-            "the estimator “consistent” finds the nearest possible set."
+            "the estimator “consistent” finds the nearest consistent set."
         )
     else:
         lead = "Yes: every body has a positive mass and a pseudo-inertia that is positive definite."

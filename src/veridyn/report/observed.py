@@ -186,7 +186,7 @@ def consistency_sections(o: StateHistory, skip: int) -> list[Section]:
 def _innovations(o: StateHistory, skip: int) -> list[Block]:
     whiteness = o.whiteness(skip)
     plots = [whiteness_plot(name, w) for name, w in whiteness.items()]
-    blocks: list[Block] = [Figure(innovation_plots(o.estimates), "Innovations", "Shaded: ±1.96 σ.")]
+    blocks: list[Block] = [Figure(innovation_plots(o), "Innovations", "Shaded: ±1.96 σ.")]
     if plots:
         caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour."
         blocks.append(Figure(plots, "Are they white?", caption))

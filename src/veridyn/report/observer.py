@@ -15,7 +15,6 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.model.point_parts import MechanismParts
 from veridyn.observe.history import StateHistory
-from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
@@ -219,7 +218,7 @@ def _innovations(study: ObservationStudy) -> list[Block]:
             "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour.",
         )
     )
-    drawn = innovation_plots(study.best.example.estimates)
+    drawn = innovation_plots(study.best.example)
     blocks.append(Figure(drawn, f"Innovations, {WORDS.get(study.chosen, study.chosen)}"))
     return blocks
 
@@ -239,9 +238,11 @@ def whiteness_plot(title: str, w: Whiteness) -> Plot:
     )
 
 
-def innovation_plots(e: Estimates) -> list[Plot]:
+def innovation_plots(o: StateHistory) -> list[Plot]:
     """The innovations of each output that was heard, with the band that the filter expects of them."""
-    drawn = []
+    e, drawn = o.estimates, []
+    table = getattr(o.system, "table", None)  # of sensors; one's own equations have none, and no units
+    units = dict(zip(table.names, table.units, strict=True)) if table is not None else {}
     for j, output in enumerate(e.outputs):
         sigma = np.sqrt(e.innovation_variances[:, j])
         if not np.isfinite(sigma).any():
@@ -249,7 +250,7 @@ def innovation_plots(e: Estimates) -> list[Plot]:
         band = (thin(-1.96 * sigma), thin(1.96 * sigma))
         size = 6.0 * float(np.nanmedian(sigma))
         seen = Series("innovation", thin(e.t), thin(e.innovations[:, j]), style="dots", colour=0, band=band)
-        drawn.append(curves(output, [seen], "time, s", output, y_range=(-size, size)))
+        drawn.append(curves(output, [seen], "time, s", unit_text(units.get(output, "")), y_range=(-size, size)))
     return drawn
 
 

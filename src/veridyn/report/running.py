@@ -65,8 +65,8 @@ def _animation(study: IdentificationStudy, model: Path | None) -> Animation:
     gauges = joint_gauges(machine, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
     seen = scene(motion.t[kept], [layer], machine.name, FRAMES, gauges)
     caption = (
-        "Bars beside a joint: measured force, grey, and predicted, blue, each joint on its own scale. The joint itself turns from green "
-        "to red as both differ by up to four times the rms of the residual of the fit."
+        "Bars beside a joint: measured force, grey, and predicted, blue, each joint on its own scale. The joint itself turns from blue "
+        "to rust as both differ by up to four times the rms of the residual of the fit."
     )
     from_base = " It is drawn as seen from its base." if machine.base == "free" else ""
     return Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))

@@ -240,7 +240,7 @@ def _may(study: IdentificationStudy, grade: str) -> list[str]:
     machine, speed = study.model, np.abs(study.training.qd).max(axis=0)
     units = {"turning": "rad/s", "sliding": "m/s"}
     own = [
-        f"{machine.coordinates[k]} {number(speed[k], 2)} {units[machine.coordinate_kinds[k]]}"
+        f"{machine.coordinates[k]}\N{NO-BREAK SPACE}{number(speed[k], 2)} {units[machine.coordinate_kinds[k]]}"
         for k in machine.independent
     ]
     reach = listed(own, 8)

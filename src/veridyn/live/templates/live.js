@@ -140,7 +140,17 @@ const dye = () => {
   dirty = true;
 };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dye);
-const short = (v) => (v === null || v === undefined ? "–" : v === 0 ? "0" : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-4 ? v.toExponential(2) : String(+v.toPrecision(5)));
+const short = (v, digits = 5) => {
+  if (v === null || v === undefined) return "–";
+  const text = v === 0 ? "0" : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-4 ? v.toExponential(2) : String(+v.toPrecision(digits));
+  return text.replace(/-/g, "−");
+};
+const measured = (v, d) => {  // value and deviation to the same place, two digits of the deviation, as reports have them
+  const places = d > 0 ? 1 - Math.floor(Math.log10(+d.toPrecision(2))) : NaN;
+  if (!(places >= -3 && places <= 8)) return `${short(v)} ± ${d === null ? "–" : short(d, 2)}`;
+  const unit = 10 ** Math.max(0, -places), written = (x) => (places > 0 ? x.toFixed(places) : String(Math.round(x / unit) * unit));
+  return `${written(v).replace(/^-(0(\.0*)?)$/, "$1").replace("-", "−")} ± ${written(d)}`;
+};
 const lasting = (ms) => (ms < 1000 ? `${ms.toFixed(0)}\u00a0ms` : `${(ms / 1000).toFixed(1)}\u00a0s`);
 const pen = (canvas) => {
   const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
@@ -194,7 +204,7 @@ const drawStrip = (s, rows) => {
   for (const row of told) p.lineTo(x(row[1]), y(row[3][s.k]));
   p.stroke(); p.fillStyle = colours.soft;
   p.strokeStyle = colours.paper; p.lineWidth = 3; p.lineJoin = "round";
-  for (const [v, at, base] of [[high, 1, "top"], [low, height - 1, "bottom"]]) { p.textBaseline = base; p.strokeText(short(v), 2, at); p.fillText(short(v), 2, at); }
+  for (const [v, at, base] of [[high, 1, "top"], [low, height - 1, "bottom"]]) { p.textBaseline = base; p.strokeText(short(v, 3), 2, at); p.fillText(short(v, 3), 2, at); }
 };
 const writeStrip = (s) => {
   const row = live.rows[live.rows.length - 1];
@@ -203,12 +213,12 @@ const writeStrip = (s) => {
     const code = row[7][s.k];
     let last = null;
     for (let k = live.rows.length - 1; k >= 0 && last === null && k > live.rows.length - 200; k--) if (live.rows[k][5][s.k] !== null) last = live.rows[k];
-    s.output.textContent = last ? `${short(last[5][s.k])} ${s.unit}` : code === undefined ? "–" : STATUS[code];
+    s.output.textContent = last ? `${short(last[5][s.k])}\u00a0${s.unit}` : code === undefined ? "–" : STATUS[code];
     s.output.dataset.status = code;
     return;
   }
   const v = row[3][s.k], d = row[4][s.k];
-  s.output.textContent = v === null ? "–" : `${short(v)} ± ${d === null ? "–" : +d.toPrecision(2)} ${s.unit}`;
+  s.output.textContent = v === null ? "–" : `${measured(v, d)}\u00a0${s.unit}`;
   s.output.dataset.value = v; s.output.dataset.sigma = d;
 };
 

@@ -111,7 +111,7 @@ for (const figure of document.querySelectorAll("figure.player")) {
       const right = x + 10 + 17 * beside.filter(([a, b]) => Math.hypot(a - x, b - y) < 8).length;
       beside.push([x, y]);
       const apart = m === null || !g.noise ? 0 : Math.min(1, Math.abs(m - p) / (4 * g.noise));
-      pen.fillStyle = m === null ? style("--grey") : `color-mix(in srgb, ${style("--poor")} ${100 * apart}%, ${style("--good")})`;
+      pen.fillStyle = m === null ? style("--grey") : `color-mix(in srgb, ${style("--rust")} ${100 * apart}%, ${style("--blue")})`;
       pen.beginPath(); pen.arc(x, y, 6, 0, 7); pen.fill();
       pen.fillStyle = style("--soft"); pen.fillRect(right, y - 0.5, 13, 1);
       if (m !== null) { pen.fillStyle = style("--measured"); pen.fillRect(right + 1, y, 5, -tall * m); }
@@ -121,7 +121,7 @@ for (const figure of document.querySelectorAll("figure.player")) {
     if (scene.layers.length > 1) scene.layers.forEach((layer, k) => { pen.fillStyle = colours[k]; pen.fillText(layer.label, 6, 6 + 16 * k); });
     output.textContent = scene.t[frame].toFixed(2) + " s";
     for (const [k, g] of (scene.gauges || []).entries()) {
-      const cells = figure.querySelectorAll(`[data-gauge="${k}"]`), show = (v) => (v === null ? "–" : String(+(v * g.size).toPrecision(3)));
+      const cells = figure.querySelectorAll(`[data-gauge="${k}"]`), show = (v) => (v === null ? "–" : String(+(v * g.size).toPrecision(3)).replace(/-/g, "−"));
       [g.measured[frame], g.predicted[frame], g.measured[frame] === null ? null : g.measured[frame] - g.predicted[frame]].forEach((v, i) => { cells[i].textContent = show(v); });
     }
     slider.value = frame;

@@ -13,6 +13,7 @@
     const text = power > 6 || power < -4 ? value.toExponential(3) : value.toFixed(Math.max(0, 3 - power));
     return text.replace(/-/g, "−");
   };
+  const raised = (text) => text.replace(/[-\d]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
   const ticksOver = (low, high, count) => {  // as Axis.ticks has them
     let step, first, last;
     do {
@@ -23,13 +24,13 @@
     const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     return Array.from({ length: last - first + 1 }, (_, k) => {
       const value = (first + k) * step;
-      return [value, (places > 6 ? value.toExponential(2) : value.toFixed(places)).replace(/-/g, "−")];
+      return [value, (places > 6 ? value.toExponential(2).replace(/e\+?(.+)/, (_, p) => `·10${raised(p)}`) : value.toFixed(places)).replace(/-/g, "−")];
     });
   };
   const logTicks = (low, high) => {
     if (high - low < 2) return ticksOver(10 ** low, 10 ** high, 5).map(([v, text]) => [Math.log10(v), text]).filter(([v]) => Number.isFinite(v));
     const step = Math.max(1, Math.ceil((high - low) / 6)), out = [];
-    for (let p = Math.ceil(low); p <= high; p++) if (p % step === 0) out.push([p, Math.abs(p) < 5 ? String(+(10 ** p).toPrecision(1)) : `1e${p}`.replace("-", "−")]);
+    for (let p = Math.ceil(low); p <= high; p++) if (p % step === 0) out.push([p, p > -4 && p < 5 ? String(+(10 ** p).toPrecision(1)) : `10${raised(String(p))}`]);
     return out;
   };
 

@@ -13,13 +13,14 @@
     const rank = (v) => (typeof v === "string" ? 1 : Number.isNaN(v) ? 2 : 0);
     return rank(a) - rank(b) || (typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b || 0);
   };
+  const buttons = [];  // heads of columns with what is in them
   for (const table of document.querySelectorAll(".wide table:not(.unsorted)")) {
     const body = table.tBodies[0], given = [...body.rows];
     if (given.length < SORTED) continue;
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
       const button = document.createElement("button");
-      button.type = "button"; button.append(...head.childNodes); head.append(button);
+      button.type = "button"; button.append(...head.childNodes); head.append(button); buttons.push([head, button]);
       head.setAttribute("aria-sort", "none");
       button.addEventListener("click", () => {
         const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort")];
@@ -47,4 +48,7 @@
       count.textContent = words.length ? `${left} of ${given.length} rows` : "";
     });
   }
+  // Heads that hold a button are not repeated on the next sheet of paper.
+  window.addEventListener("beforeprint", () => { for (const [head, button] of buttons) head.replaceChildren(...button.childNodes); });
+  window.addEventListener("afterprint", () => { for (const [head, button] of buttons) { button.append(...head.childNodes); head.append(button); } });
 })();
