@@ -32,7 +32,7 @@ from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.observe.filters.filter import FALSE_ALARMS, Filter, Passing
 from veridyn.observe.filters.methods import extended
-from veridyn.observe.filters.run import run, run_steps
+from veridyn.observe.filters.run import Likelihood, run, run_likelihood
 from veridyn.observe.filters.update import LOG_2PI, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
@@ -326,6 +326,7 @@ class _Search:
         samples, few = (sum(len(part) for part, _ in parts) for parts in (stretches, screened))
         self._share = few / samples
         self.known = dict[tuple[bool, tuple[float, ...]], float]()
+        self._step: Passing | None = None
 
     def densities(self, exponents: Array) -> tuple[Array, Array, float]:
         """Of accelerations and white forces, and what the walk is multiplied by."""
@@ -372,10 +373,10 @@ class _Search:
             system = self._seen(with_density(self._system, *self.densities(exponents)))
             stretches = self._screened if screening else self._all
             try:
-                step = Passing(self._method, system)
+                self._step = Passing(self._method, system) if self._step is None else self._step.on(system)
                 self.known[key] = sum(
-                    clipped_log_likelihood(run_steps(step, self._method, system, part, begin))
-                    for part, begin in stretches
+                    clipped_log_likelihood(run_likelihood(self._step, self._method, system, part, begin, k > 0))
+                    for k, (part, begin) in enumerate(stretches)
                 )
             except VeridynError:
                 self.known[key] = -np.inf
@@ -426,8 +427,8 @@ class _Search:
         return out
 
 
-def clipped_log_likelihood(found: Estimates) -> float:
+def clipped_log_likelihood(found: Likelihood) -> float:
     """Σ log p of the readings of a run; one that the gate refused counts as one on the gate."""
     refused = found.status == Status.OUTLIER
-    limit, s = threshold(1.0 - FALSE_ALARMS), found.innovation_variances[refused]
+    limit, s = threshold(1.0 - FALSE_ALARMS), found.variances[refused]
     return float(found.log_likelihood.sum() - 0.5 * np.sum(LOG_2PI + np.log(s) + limit))

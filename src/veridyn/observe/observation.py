@@ -16,7 +16,13 @@ from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.nis import Consistency, nees
 from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
-from veridyn.observe.consistency.predictions import FilterRun, PredictionCheck, check_lines, prediction_checks
+from veridyn.observe.consistency.predictions import (
+    FilterRun,
+    PredictionCheck,
+    check_lines,
+    prediction_checks,
+    remembering_outputs,
+)
 from veridyn.observe.consistency.sensor_delays import SensorDelay, sensor_delays
 from veridyn.observe.consistency.tuning import Tuning
 from veridyn.observe.filters.smoother import Smoothed
@@ -134,13 +140,22 @@ class Observation(StateHistory):
     @cached_property
     def predictions(self) -> tuple[PredictionCheck, ...]:
         """Readings that the filter was not given, against what it predicts for them: over horizons, and through muted sensors."""
+        return self._checked()
+
+    def urgent_predictions(self) -> tuple[PredictionCheck, ...]:
+        """Those of :attr:`predictions` that the innovations give reason to ask for; all of them where they are known."""
+        return (
+            self.predictions if "predictions" in self.__dict__ else self._checked(remembering_outputs(self.estimates))
+        )
+
+    def _checked(self, remembering: Sequence[int] | None = None) -> tuple[PredictionCheck, ...]:
         if self.made_by is None:
             return ()
         table = self.system.table
         sensors: dict[str, list[int]] = {}
         for j, k in enumerate(table.owner):
             sensors.setdefault(table.sensors[k].name, []).append(j)
-        return prediction_checks(self.made_by, self.estimates, sensors)
+        return prediction_checks(self.made_by, self.estimates, sensors, remembering)
 
     def consistency_lines(self, skip: int = 0) -> tuple[str, ...]:
         return (*super().consistency_lines(skip), *check_lines(self.predictions))

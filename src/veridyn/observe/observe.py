@@ -177,8 +177,7 @@ def observe_with(
             raise DataError(
                 "first readings are taken from a log's channels.", where="observe, start", expected="an Experiment"
             )
-        setup = setup.replaced(start=first_positions(system, log))
-        system, q, qd = setup.system(system.model.form)
+        setup, system, q, qd = setup.started(system, first_positions(system, log))
     if setup.settings.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.settings.frozen_after), Status.FROZEN)
     if setup.settings.process_noise is None:

@@ -289,6 +289,17 @@ class ObserverSetup:
             require(made[0].model.form, what, where="observe", found=", ".join(considered.names))
         return made
 
+    def started(
+        self, system: MachineSystem, start: Mapping[str, float]
+    ) -> tuple[ObserverSetup, MachineSystem, Array, Array]:
+        """The setup with another start, and what :meth:`system` gives for it, where `system` differs in nothing else."""
+        other = self.replaced(start=start)
+        start_of = getattr(system.model, "start_of", None)
+        if start_of is None:  # a set of independent coordinates is chosen where the machine starts
+            return other, *other.system(system.model.form)
+        q, qd = start_of(start, other.settings.rates)
+        return other, replace(system, longest=other.settings.step or mode_step(system, q, qd)), q, qd
+
     def model_error(
         self,
         system: MachineSystem,

@@ -15,8 +15,9 @@ from veridyn.observe.consistency.predictions import (
     PredictionCheck,
     check_figures,
     check_findings,
-    innovations_remember,
+    foreseen_over_horizons,
     prediction_checks,
+    remembering_outputs,
 )
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.run import run
@@ -99,7 +100,28 @@ def test_predictions_are_asked_where_innovations_remember(slip: float, remembers
     """The vehicles of the two tests above: NIS is near one of both, and an error that stays shows in sums of innovations."""
     _, readings = drive(slip)
     found = run(EKF(), vehicle(0.1), readings, Belief(np.array([0.0, 2.0]), np.array([0.01, 0.01])))
-    assert innovations_remember(found) == remembers
+    assert bool(remembering_outputs(found)) == remembers
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.02])
+def test_horizons_of_a_linear_system_are_foreseen_exactly(slip: float) -> None:
+    """Its slopes are the same everywhere, so that nothing is neglected: the checks themselves are the oracle."""
+    _, readings = drive(slip)
+    found = run(EKF(), vehicle(0.1), readings, Belief(np.array([0.0, 2.0]), np.array([0.01, 0.01])))
+    assert foreseen_over_horizons(found, (0, 1)) == pytest.approx(
+        max(c.z2 for c in checked(slip)[2] if not c.muted), rel=1e-9
+    )
+
+
+def test_what_is_asked_in_haste_finds_what_all_checks_find() -> None:
+    _, readings = drive(0.02)
+    system, start = vehicle(0.1), Belief(np.array([0.0, 2.0]), np.array([0.01, 0.01]))
+    found, sensors = run(EKF(), system, readings, start), {"gps": [0], "tacho": [1]}
+    how = FilterRun(EKF(), system, readings, start)
+    some = prediction_checks(how, found, sensors, remembering_outputs(found))
+    named = [c for c in prediction_checks(how, found, sensors) if c.z2 > max(c.largest(1e-4 / 10), 4.0)]
+    assert named and all(c in some for c in named)
+    assert prediction_checks(how, found, sensors, ()) == ()
 
 
 def test_the_verb_warns_of_predictions_and_not_of_a_right_model() -> None:

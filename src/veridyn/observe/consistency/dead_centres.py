@@ -41,7 +41,7 @@ class DeadCentre:
 def dead_centres(system: MachineSystem, e: Estimates) -> tuple[DeadCentre, ...]:
     """The independent coordinates that sensors lose sight of along a run, those that are lost most often first."""
     f = system.f
-    own = np.einsum("kji,kil,kjl->kj", e.H, e.P_predicted, e.H)
+    own = ((e.H @ e.P_predicted) * e.H).sum(axis=2)
     weight = np.zeros(len(e.outputs))
     for j in range(
         len(weight)

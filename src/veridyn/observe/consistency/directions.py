@@ -53,7 +53,10 @@ def direction_checks(e: Estimates, skip: int = 0, most: int = MOST_SAMPLES) -> t
     """The principal directions of innovations that are read together, from sample `skip` on, the largest z² first; none of one output.
     `most`: samples, spread over the log."""
     used = e.status[skip:] == Status.USED
-    patterns, which, counts = np.unique(used, axis=0, return_inverse=True, return_counts=True)
+    if used.all():  # which is usual, and need not be sorted
+        patterns, which, counts = used[:1], np.zeros(len(used), dtype=np.intp), np.array([len(used)])
+    else:
+        patterns, which, counts = np.unique(used, axis=0, return_inverse=True, return_counts=True)
     found: list[DirectionCheck] = []
     seen: set[tuple[int, ...]] = set()
     for k in np.argsort(-counts).tolist():

@@ -29,7 +29,7 @@ from veridyn.observe.consistency.dead_centres import DeadCentre, dead_centres
 from veridyn.observe.consistency.directions import direction_checks, wrong_directions
 from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency
-from veridyn.observe.consistency.predictions import check_findings, innovations_remember
+from veridyn.observe.consistency.predictions import check_findings
 from veridyn.observe.consistency.sensor_delays import SensorDelay
 from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
@@ -201,7 +201,7 @@ def prediction_findings(found: StateHistory, quick: bool = False) -> tuple[str, 
     if not isinstance(found, Observation) or found.model_error is None:
         return ()  # a model that is said to be exact is taken at its word
     considers = found.system.considered is not None
-    checks = found.predictions if not quick or innovations_remember(found.estimates) else ()
+    checks = found.urgent_predictions() if quick else found.predictions
     predicted = check_findings(checks, FALSE_ALARMS, USABLE_PREDICTION, considers)
     few = direction_checks(found.estimates, most=FEW_SAMPLES) if quick else ()
     near = any(one.z2 > 0.5 * USABLE_PREDICTION for one in few)

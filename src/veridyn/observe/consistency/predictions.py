@@ -12,19 +12,28 @@ They need not be asked where the innovations z = ν/√s are white: a filter who
 predicts over any horizon as well as it states (T. Kailath, IEEE TAC 13, 1968, 646-655). Sums over b samples say so for all memories:
 
     B = mean of (Σ_b z)²/b = 1        for b = 1, 10, 100 and an eighth of the log; what it exceeds 1 by is the power that is not stated
+
+Where an output's innovations do remember, its sensor is muted, and horizons are foreseen by the slopes of the run itself before any window
+is run. With b_{k+h} = H_{k+h} and b_i = b_{i+1} F_{i+1}, what readings i between would have told is taken back:
+
+    ν'_{k+h} = ν_{k+h} + Σ b_i K_i ν_i,        s'_{k+h} = s_{k+h} + Σ b_i (P⁻_i − P⁺_i) b_iᵀ        k < i < k + h
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.errors import VeridynError
-from veridyn.observe.filters.filter import Filter
+from veridyn.mechanics.compiled import kept
+from veridyn.observe.filters.filter import Filter, Passing
 from veridyn.observe.filters.methods import extended
-from veridyn.observe.filters.run import in_order, run
+from veridyn.observe.filters.run import in_order, run, run_steps
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.system import System
@@ -57,17 +66,19 @@ class FilterRun:
         """The run, once more."""
         return run(self.method, self.system, self.readings, self.start)
 
-    def without(self, outputs: list[int], window: slice, before: Estimates) -> Estimates:
+    def without(self, step: Passing, outputs: list[int], window: slice, before: Estimates) -> Estimates:
         """A window of the run with all readings of `outputs` compared and not used, from what the run `before` knew when it begins.
 
-        Its first row is the sample before, whose readings are known already and whose inputs act.
+        Its first row is the sample before, whose readings are known already and whose inputs act. `step`: steps of its filter.
         """
         k = window.start - 1
         part = self.readings.between(k, window.stop)
         muted, known = np.zeros(part.values.shape, dtype=np.bool_), np.zeros(part.values.shape, dtype=np.bool_)
         muted[1:, outputs], known[0] = True, True
         part = part.flagged(muted, MUTED).flagged(known, Status.MISSING)
-        return run(self.method, self.system, part, Belief(before.x[k], before.P[k], float(before.t[k])))
+        step.forget()
+        begin = Belief(before.x[k], before.P[k], float(before.t[k]))
+        return run_steps(step, self.method, self.system, part, begin, goes_on=True)
 
 
 @dataclass(frozen=True)
@@ -90,26 +101,34 @@ class PredictionCheck:
 
 
 def prediction_checks(
-    how: FilterRun, estimates: Estimates, sensors: dict[str, list[int]]
+    how: FilterRun, estimates: Estimates, sensors: dict[str, list[int]], remembering: Sequence[int] | None = None
 ) -> tuple[PredictionCheck, ...]:
-    """Checks over horizons and through muted sensors; `sensors` gives the outputs of each by their places. None of a short log."""
-    if estimates.replayed or len(estimates) < LEAST_SAMPLES:
+    """Checks over horizons and through muted sensors; `sensors` gives the outputs of each by their places. None of a short log.
+
+    `remembering`: outputs whose innovations give reason to ask (:func:`remembering_outputs`). Sensors of others are not muted, and horizons
+    are not run where they are foreseen to be no finding.
+    """
+    if estimates.replayed or len(estimates) < LEAST_SAMPLES or (remembering is not None and not len(remembering)):
         return ()
     readings = in_order(how.method, how.readings.select(estimates.outputs))
     readings = readings.flagged(estimates.status == Status.OUTLIER, Status.MISSING)  # of no use for comparison either
     how = replace(how, method=extended(how.method), readings=readings)
-    found = _over_horizons(how, estimates)
+    step = Passing(how.method, how.system)
+    ahead = remembering is None or foreseen_over_horizons(estimates, remembering) > UNSTATED_POWER
+    found = _over_horizons(how, step, estimates) if ahead else []
     count = len(estimates)
     each = max(HORIZONS[-1], MUTED_SAMPLES // (WINDOWS * max(len(sensors), 1)))
     size = min(count // (2 * WINDOWS), each)
     for name, outputs in sensors.items() if len(sensors) > 1 else ():
-        found += _without_sensor(how, estimates, name, outputs, size)
+        if remembering is None or not set(outputs).isdisjoint(remembering):
+            found += _without_sensor(how, step, estimates, name, outputs, size)
     return tuple(found)
 
 
-def innovations_remember(e: Estimates) -> bool:
-    """Whether innovations of some output, over some number of samples, have more power than the filter states: whether predictions may be
-    farther off than stated."""
+def remembering_outputs(e: Estimates) -> tuple[int, ...]:
+    """The outputs whose innovations, over some number of samples, have more power than the filter states: whose predictions may be farther
+    off than stated."""
+    found = []
     for j in range(len(e.outputs)):
         used = e.status[:, j] == Status.USED
         z = e.innovations[used, j] / np.sqrt(e.innovation_variances[used, j])
@@ -119,8 +138,59 @@ def innovations_remember(e: Estimates) -> bool:
                 continue
             power = float(np.mean(z[: blocks * size].reshape(blocks, size).sum(axis=1) ** 2) / size)
             if power > max(UNSTATED_POWER, float(chdtri(blocks, CHANCE)) / blocks):
-                return True
-    return False
+                found.append(j)
+                break
+    return tuple(found)
+
+
+@kept
+def take_back(
+    known: NDArray[np.int64],
+    horizon: int,
+    F: Array,
+    K: Array,
+    innovations: Array,
+    P_predicted: Array,
+    P: Array,
+    b: Array,
+    error: Array,
+    variance: Array,
+) -> None:
+    """Errors and variances (windows, outputs) of predictions over a horizon from those of single steps; `b` (windows, outputs, n) is H."""
+    windows, outputs, n = b.shape
+    m, row = innovations.shape[1], np.empty(n)
+    for w in range(windows):
+        for j in range(outputs):
+            for i in range(known[w] + horizon - 1, known[w], -1):
+                row[:] = 0.0
+                for a in range(n):
+                    factor = b[w, j, a]
+                    if factor != 0.0:
+                        for c in range(n):
+                            row[c] += factor * F[i + 1, a, c]
+                for a in range(n):
+                    b[w, j, a] = row[a]
+                    if row[a] != 0.0:
+                        for k in range(m):
+                            if np.isfinite(innovations[i, k]):
+                                error[w, j] += row[a] * K[i, a, k] * innovations[i, k]
+                        for c in range(n):
+                            variance[w, j] += row[a] * (P_predicted[i, a, c] - P[i, a, c]) * row[c]
+
+
+def foreseen_over_horizons(e: Estimates, outputs: Sequence[int]) -> float:
+    """The largest mean z² of one of these outputs over some horizon, by the slopes along the run."""
+    known = np.array([window.start - 1 for window in _horizon_windows(len(e))], dtype=np.int64)
+    worst, chosen = 0.0, list(outputs)
+    for horizon in HORIZONS:
+        at = known + horizon
+        b, error, variance = (a[at][:, chosen] for a in (e.H, e.innovations, e.innovation_variances))
+        take_back(known, horizon, e.F, e.K, e.innovations, e.P_predicted, e.P, b, error, variance)
+        z2 = error**2 / variance
+        there = np.isfinite(z2)
+        if (counts := there.sum(axis=0)).any():
+            worst = max(worst, float(np.max(np.where(there, z2, 0.0).sum(axis=0) / np.maximum(counts, 1))))
+    return worst
 
 
 def _spread(count: int, size: int, windows: int) -> list[slice]:
@@ -129,13 +199,17 @@ def _spread(count: int, size: int, windows: int) -> list[slice]:
     return [slice(int(k), int(k) + size) for k in begins if k > 0]
 
 
-def _over_horizons(how: FilterRun, estimates: Estimates) -> list[PredictionCheck]:
-    count, longest = len(estimates), HORIZONS[-1]
+def _horizon_windows(count: int) -> list[slice]:
+    longest = HORIZONS[-1]
+    return _spread(count, longest, min(HORIZON_WINDOWS, count // (2 * longest)))
+
+
+def _over_horizons(how: FilterRun, step: Passing, estimates: Estimates) -> list[PredictionCheck]:
     every = list(range(len(estimates.outputs)))
     windows = [
         e
-        for window in _spread(count, longest, min(HORIZON_WINDOWS, count // (2 * longest)))
-        if (e := _attempt(how, every, window, estimates)) is not None
+        for window in _horizon_windows(len(estimates))
+        if (e := _attempt(how, step, every, window, estimates)) is not None
     ]
     found = []
     for horizon in HORIZONS:
@@ -148,12 +222,12 @@ def _over_horizons(how: FilterRun, estimates: Estimates) -> list[PredictionCheck
 
 
 def _without_sensor(
-    how: FilterRun, estimates: Estimates, sensor: str, outputs: list[int], size: int
+    how: FilterRun, step: Passing, estimates: Estimates, sensor: str, outputs: list[int], size: int
 ) -> list[PredictionCheck]:
     windows = [
         e
         for window in _spread(len(estimates), size, WINDOWS)
-        if (e := _attempt(how, outputs, window, estimates)) is not None
+        if (e := _attempt(how, step, outputs, window, estimates)) is not None
     ]
     found = []
     for j in outputs:
@@ -175,10 +249,10 @@ def _averaged(e: Estimates, j: int) -> float:
     return float(np.median(e.innovations[rows, j]) ** 2 / (own.mean() + spread))
 
 
-def _attempt(how: FilterRun, outputs: list[int], window: slice, before: Estimates) -> Estimates | None:
+def _attempt(how: FilterRun, step: Passing, outputs: list[int], window: slice, before: Estimates) -> Estimates | None:
     """A window, or None where the run does not reach its end: without a sensor a state may run away."""
     try:
-        return how.without(outputs, window, before)
+        return how.without(step, outputs, window, before)
     except VeridynError:
         return None
 

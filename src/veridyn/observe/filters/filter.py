@@ -208,6 +208,21 @@ class Passing:
         self._plain: tuple[CompiledStep | None] | None = None  # steps without a gate, made when one opens
         self.by_reference = 0
 
+    def on(self, system: System) -> Passing:
+        """Steps of the same filter on a system that differs in its densities alone, which machine code may take as they are."""
+        adopt = getattr(self._compiled, "adopt", None)
+        if adopt is None or self._plain is not None:
+            return Passing(self._how, system)
+        adopt(system)
+        self._system = system
+        self.forget()
+        return self
+
+    def forget(self) -> None:
+        """Begin another run: no gate is open."""
+        if self._gate is not None:
+            self._gate = RobustGate(len(self._system.outputs))
+
     def marched(
         self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
     ) -> tuple[int, Array]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -42,13 +43,44 @@ def run(
 
 
 def run_steps(
-    step: Passing, settings: Filter, system: System, log: Measurements, start: Belief, progress: Progress = silent
+    step: Passing,
+    settings: Filter,
+    system: System,
+    log: Measurements,
+    start: Belief,
+    progress: Progress = silent,
+    goes_on: bool = False,
 ) -> Estimates:
     """:func:`run` by steps that are made already, of readings of the system's outputs, each at its stamp. Parts of one log may share
-    them where the filter has no gate that remembers."""
-    flags = in_order(settings, log).flags
-    belief = starting_belief(system, start, float(log.t[0]))
+    them where the filter has no gate that remembers. `goes_on`: the start is what another run knew at some time, and needs no check."""
+    belief = start if goes_on else starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
+    _fill(history, step, settings, log, belief, progress)
+    return history.estimates(log.t, settings.name)
+
+
+def run_likelihood(
+    step: Passing, settings: Filter, system: System, log: Measurements, start: Belief, goes_on: bool = False
+) -> Likelihood:
+    """:func:`run_steps` without what it is not asked for here."""
+    belief = start if goes_on else starting_belief(system, start, float(log.t[0]))
+    found = Likelihood(len(log), len(system.states), len(system.outputs), len(belief.x))
+    _fill(found, step, settings, log, belief)
+    return found
+
+
+class _Filled(Protocol):
+    """What a run fills, row by row or many rows at once."""
+
+    def put(self, k: int, passed: Passage) -> None: ...
+    def put_rows(self, first: int, count: int, rows: Array) -> None: ...
+    def belief(self, k: int, t: Array) -> Belief: ...
+
+
+def _fill(
+    history: _Filled, step: Passing, settings: Filter, log: Measurements, belief: Belief, progress: Progress = silent
+) -> None:
+    flags = in_order(settings, log).flags
     u, k, singles = log.inputs[0], 0, 0
     while k < len(log):
         if not singles and log.sigma is None:  # many steps in one call, where no reading has a noise of its own
@@ -69,7 +101,6 @@ def run_steps(
         k, singles = k + 1, max(singles - 1, 0)
         if k % 100 == 1 or k == len(log):
             progress(f"running {settings.name}", k, len(log))
-    return history.estimates(log.t, settings.name)
 
 
 def in_order(settings: Filter, measurements: Measurements) -> Measurements:
@@ -120,6 +151,31 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
 
 def _row(sigma: Array | None, k: int) -> Array | None:
     return None if sigma is None else sigma[k]
+
+
+class Likelihood:
+    """The logarithm of the likelihood of each sample of a run, what became of its readings, and the variances of their innovations."""
+
+    def __init__(self, count: int, n: int, m: int, size: int) -> None:
+        self.log_likelihood, self.variances = np.empty(count), np.empty((count, m))
+        self.status: Codes = np.empty((count, m), dtype=np.int8)
+        self._sizes, self._x, self._P = (n, m, size), np.empty(size), np.empty((n, n))
+
+    def put(self, k: int, passed: Passage) -> None:
+        c = passed.correction
+        self.log_likelihood[k], self.variances[k], self.status[k] = c.log_likelihood, c.variances, c.status
+        self._x, self._P = passed.belief.x, passed.belief.P
+
+    def put_rows(self, first: int, count: int, rows: Array) -> None:
+        n, m, size = self._sizes
+        here, end = slice(first, first + count), rows.shape[1] - 3
+        self.log_likelihood[here], self.status[here] = rows[:count, -1], rows[:count, end - m : end]
+        self.variances[here] = rows[:count, end - 2 * m - n * m : end - m - n * m]
+        last = rows[count - 1]
+        self._x, self._P = last[:size].copy(), last[size : size + n * n].reshape(n, n).copy()
+
+    def belief(self, k: int, t: Array) -> Belief:
+        return Belief(self._x, self._P, float(t[k]))
 
 
 class _History:

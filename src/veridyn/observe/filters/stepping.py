@@ -16,8 +16,10 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, warn
+from veridyn.observe.filters.filter import CompiledStep
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.result import Estimates
+from veridyn.observe.measurements import MISSING
+from veridyn.observe.result import Belief, Estimates
 
 CHECKED_INTERVALS = 100  # intervals
 BOUNDED_BY = 10  # of these, evenly spread, whose largest error bounds the bias
@@ -62,10 +64,10 @@ def mode_step(system: MachineSystem, q: Array, qd: Array) -> float:
 def bounded_step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> StepBias:
     """A bound of :func:`step_bias` by the errors of a few intervals where that is tolerated; else the bias itself."""
     estimates.chained("the error of its steps")
-    e, (first, count) = estimates, _fastest(system, estimates)
+    e, (first, count), step_of = estimates, _fastest(system, estimates), system.compiled_step(None)
     largest, when, used = 0.0, float(e.t[0]), 0.0
     for k in np.unique(np.linspace(first, first + count - 1, BOUNDED_BY).astype(int)).tolist():
-        left, step = _left(system, e, inputs, k)
+        left, step = _left(system, step_of, e, inputs, k)
         size = in_deviations(left, e.P_predicted[k])
         if size >= largest:
             largest, when = size, float(e.t[k])
@@ -81,26 +83,46 @@ def _fastest(system: MachineSystem, e: Estimates) -> tuple[int, int]:
     return 1 + int(np.clip(np.argmax(speed) - count // 2, 0, len(e) - 1 - count)), count
 
 
-def _left(system: MachineSystem, e: Estimates, inputs: Array, k: int) -> tuple[Array, float]:
+def _left(system: MachineSystem, step: CompiledStep | None, e: Estimates, inputs: Array, k: int) -> tuple[Array, float]:
     """What the steps of the interval before sample k leave of the motion, as a change of the state there, and their length (s)."""
     dt = float(e.t[k] - e.t[k - 1])
     if dt <= 0.0:
         return np.zeros(len(e.states)), 0.0
-    end, finer, halves = system.move(e.x[k - 1], inputs[k - 1], 0.0, dt), e.x[k - 1], 2 * system.count(dt)
-    for j in range(halves):
-        part = dt / halves
-        finer = system.one_step(finer, inputs[k - 1], part, derivative=False, since=j * part).x
-    return system.between(end, e.x[k]) @ (4.0 / 3.0 * system.subtract(finer, end)), 2.0 * dt / halves
+    begin, count = Belief(e.x[k - 1], e.P[k - 1], 0.0), system.count(dt)
+    end, finer = (_moved(system, step, begin, inputs[k - 1], dt, parts) for parts in (count, 2 * count))
+    return system.between(end, e.x[k]) @ (4.0 / 3.0 * system.subtract(finer, end)), dt / count
+
+
+def _moved(
+    system: MachineSystem, step: CompiledStep | None, begin: Belief, inputs: Array, dt: float, parts: int
+) -> Array:
+    """The state after `dt` seconds in so many equal parts, by machine code where there is some for many steps."""
+    march, x, part = getattr(step, "march", None), begin.x, dt / parts
+    if march is not None:
+        none = np.full((parts, len(system.outputs)), np.nan)
+        acting = np.array([_later(system, inputs, j * part) for j in range(1, parts + 1)])
+        flags = np.full(none.shape, MISSING, dtype=np.int8)
+        done, rows = march(begin, inputs, part * np.arange(1, parts + 1), none, flags, acting)
+        if done == parts:
+            return np.asarray(rows[-1, : len(x)])
+    for j in range(parts):
+        x = system.one_step(x, inputs, part, derivative=False, since=j * part).x
+    return x
+
+
+def _later(system: MachineSystem, inputs: Array, dt: float) -> Array:
+    later = system.later(inputs, dt)
+    return inputs if later is None else later
 
 
 def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> StepBias:
     """The bias over the stretch of a run, one chain of steps, where the coordinates move fastest."""
     estimates.chained("the error of its steps")
-    e, (first, count) = estimates, _fastest(system, estimates)
+    e, (first, count), step_of = estimates, _fastest(system, estimates), system.compiled_step(None)
     bias, worst, when, used = np.zeros(len(e.states)), 0.0, float(e.t[0]), 0.0
     for k in range(first, first + count):
         if e.t[k] > e.t[k - 1]:
-            left, step = _left(system, e, inputs, k)
+            left, step = _left(system, step_of, e, inputs, k)
             bias, used = e.F[k] @ bias + left, max(used, step)
         bias = bias - e.K[k] @ (e.H[k] @ bias)
         size = in_deviations(bias, e.P[k])

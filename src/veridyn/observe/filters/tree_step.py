@@ -100,6 +100,10 @@ class TreeStep:
         self._bound = Bound(self._parts)
         self._standing: list[list[float] | None] = [None, None]  # the inputs that stand in `before` and in `now`
 
+    def adopt(self, system: MachineSystem) -> None:
+        """Go on with a system that differs in its densities alone."""
+        self._parts.density[:] = system.density
+
     def refresh(self, steps: int) -> None:
         """Compute derivatives at every so many steps only, and end Newton's method of the steps between as soon as noise hides the rest."""
         self._parts.clock.steps[1] = steps
