@@ -14,6 +14,7 @@ from veridyn.papers.buggy.observers import (
     SUSPENSIONS,
     Scored,
     error_ekf,
+    force_observer,
     run_observers,
     scored,
     standing_start,
@@ -192,3 +193,16 @@ def test_subsystems_of_integrators_have_the_ranks_of_the_thesis():
     assert rank(4, np.eye(4, 8)) == 8
     assert rank(6, np.eye(12)[[10, 11]]) == 2
     assert rank(3, np.eye(6)) == 6  # equations 75 and 78: roll, pitch and yaw with their rates
+
+
+def test_forces_walk_as_those_of_tyres_that_are_not_the_models() -> None:
+    """σ/√.15 s with σ = 5.77 % of 1378.3 N across, the same at half of 2.715 m about z, and 1.155 % of it along, by hand."""
+    walk = force_observer().noise.force
+    assert isinstance(walk, dict)
+    sizes = {name: np.sqrt(walk[name]) for name in ("base.x", "base.y", "base.yaw")}
+    assert sizes == pytest.approx({"base.x": 41.09, "base.y": 205.5, "base.yaw": 278.9}, rel=1e-3)
+    machine = buggy()
+    mass = sum(
+        v for n, v in zip(machine.parameters.names, machine.parameters.values, strict=True) if n.startswith("M_")
+    )
+    assert mass == pytest.approx(1378.3, rel=1e-3)  # which the sizes are made of

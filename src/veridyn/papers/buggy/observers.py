@@ -27,6 +27,13 @@ Their sizes were chosen on vehicles of another engine (``benchmarks.calibration 
 times above are what they stand for. On a simulation of the same equations all of these errors are zero, and the bands are too wide.
 ``best_observer(model_error=None)`` is the observer of such a simulation, whose NEES shows what the filter itself is worth.
 
+The observer of forces has the same errors, and forces that walk as those of such tyres do: an error of deviation σ that comes within τ
+seconds is a walk of density σ²/τ. Over the .15 s of a relaxation length, for an acceleration of 1 m/s²:
+
+    across                       10 %/√3 of the force of all tyres
+    about z                      the same at half the wheelbase: one axle's tyres are stiffer than the model's, the other's softer
+    along                        2 %/√3 of the mass times that acceleration
+
 Correction by forces alone is that of :mod:`veridyn.papers.buggy.following`.
 
 Errors are rms by quantity as in Tables 5 and 6 of paper 003; the NEES says whether an observer knows them.
@@ -65,6 +72,8 @@ from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
 STIFFNESS_SIGMA, MASS_SIGMA = 0.10 / np.sqrt(3.0), 0.02 / np.sqrt(3.0)  # relative, of uniform errors within 10 and 2 %
+RELAXATION_S = 0.15  # s: a relaxation length of .5 m at 3.5 m/s
+MASS_KG, WHEELBASE_M = 1378.3, 2.715  # of the whole buggy
 STEP = 2e-3  # s, that of the sensors
 REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
 SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
@@ -130,7 +139,7 @@ def _density(sigma: float, seconds: float) -> float:
 
 
 MODEL_ERROR = BuggyModelError(
-    planar=_density(STIFFNESS_SIGMA * 1.0, 0.15),
+    planar=_density(STIFFNESS_SIGMA * 1.0, RELAXATION_S),
     sprung=_density(MASS_SIGMA * 9.81, 0.12),
     slip=_density(STIFFNESS_SIGMA * 0.0035 * 5.0, 1.0),
 )
@@ -220,13 +229,22 @@ def error_ekf(
     return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True)
 
 
-def force_observer() -> BuggyObserver:
-    """Forces on the chassis along and across, a moment about z, and a torque on each wheel, all of them random walks."""
-    walk = {name: 30.0**2 if name in BASE_NAMES else 3.0**2 for name in PUSHED}
+def force_observer(model_error: BuggyModelError | None = MODEL_ERROR) -> BuggyObserver:
+    """Forces on the chassis along and across, a moment about z, and a torque on each wheel, all of them random walks.
+
+    `model_error`: what the model does not know besides; None where the truth has the equations and numbers of the model.
+    """
     first = {name: 100.0 if name in BASE_NAMES else 20.0 for name in PUSHED}
-    noise = ProcessNoise(
-        start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
-    )
+    if model_error is None:
+        walk = {name: 30.0**2 if name in BASE_NAMES else 3.0**2 for name in PUSHED}
+        noise = ProcessNoise(
+            start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
+        )
+        return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
+    tyres, mass = STIFFNESS_SIGMA * MASS_KG * 1.0, MASS_SIGMA * MASS_KG * 1.0
+    sizes = {"base.x": mass, "base.y": tyres, "base.yaw": tyres * WHEELBASE_M / 2.0}
+    walk = {name: sizes[name] ** 2 / RELAXATION_S if name in sizes else 3.0**2 for name in PUSHED}
+    noise = replace(model_error.noise(), force=walk, start_force=first)
     return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
 
 
@@ -247,7 +265,7 @@ def observers(model_error: BuggyModelError | None = MODEL_ERROR) -> dict[str, Bu
         error_ekf(),
         error_ekf(accelerometer="attitude"),
         error_ekf(suspensions=True),
-        force_observer(),
+        force_observer(model_error=None),  # the thesis' filter, on a truth of the same equations
         best_observer(model_error),
     )
     return {observer.word: observer for observer in made}
