@@ -24,7 +24,7 @@ from veridyn.observe.car.system import CarQuantities, Inflation, state_units
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.streaming.stream import Stream
+from veridyn.observe.streaming.guarded import guarded_stream
 from veridyn.progress import Progress
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
@@ -43,7 +43,7 @@ class CarTracker:
         self, observed: ObservedCar, virtual: Sequence[str], method: Filter, notes: tuple[str, ...] = ()
     ) -> None:
         self._method = replace(method, late="drop")
-        self._car, self._system, self._start = observed.machine, observed.equations, observed.start
+        self._observed, self._car, self._system = observed, observed.machine, observed.equations
         car, system = self._car, self._system
         self._quantities = CarQuantities(system, tuple(virtual))
         self._off: set[str] = set()
@@ -70,7 +70,9 @@ class CarTracker:
         self.restart()
 
     def restart(self) -> None:
-        self._stream, self._inflation = Stream(self._method, self._system, self._start), Inflation()
+        observed = self._observed
+        self._stream = guarded_stream(self._method, observed.with_frozen, observed.drifting, observed.start)
+        self._inflation = Inflation()
         self._check, self._before, self._last = StampCheck(), None, None
         self._way = np.zeros(3)  # x, y, heading
 
@@ -171,7 +173,8 @@ def car_session(
     notes: tuple[str, ...] = ()
     if study.training is not None:
         notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
-    tracker = CarTracker(observed_car(car, noise, log, study.estimate), study.virtual, how, notes)
+    observed = observed_car(car, noise, log, study.estimate, drifts=car.parameters.drifts)
+    tracker = CarTracker(observed, study.virtual, how, notes)
     if source is not None:
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))
     own = Pace(pace)

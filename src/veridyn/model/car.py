@@ -17,7 +17,7 @@ import numpy as np
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.link import Joint, Link
-from veridyn.model.parameters import ParameterSet, State
+from veridyn.model.parameters import Drift, ParameterSet, State
 from veridyn.model.place import GROUND, Attachment
 
 
@@ -99,7 +99,7 @@ MOST_LIKELY_AXLES = 4.0  # front over rear distance, or the other way, beyond wh
 
 @dataclass(frozen=True, eq=False)
 class CarDescription:
-    """The few numbers of a car: its tyre law, the values that are stated, which of them are estimated, and narrower bounds.
+    """The few numbers of a car: its tyre law, the values that are stated, which of them are estimated, narrower bounds, and drifts.
 
     What is not stated is as `TABLE` has it.
     """
@@ -108,6 +108,7 @@ class CarDescription:
     tyre: str = "tanh"
     estimated: tuple[str, ...] = ()
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    drifts: Mapping[str, Drift] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         values = {n: float(self.values[n]) for n in sorted(self.values, key=_order)}
@@ -115,9 +116,11 @@ class CarDescription:
         object.__setattr__(self, "estimated", tuple(sorted(self.estimated, key=_order)))
         bounds = {n: self.bounds[n] for n in sorted(self.bounds, key=_order)}
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
+        drifts = {n: self.drifts[n] for n in sorted(self.drifts, key=_order)}
+        object.__setattr__(self, "drifts", MappingProxyType(drifts))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CarDescription, (dict(self.values), self.tyre, self.estimated, dict(self.bounds))
+        return CarDescription, (dict(self.values), self.tyre, self.estimated, dict(self.bounds), dict(self.drifts))
 
     def bounds_of(self, name: str) -> tuple[float, float]:
         """The bounds of a parameter: its own, where they are narrower than those of any car."""
@@ -144,6 +147,7 @@ def car_parameters(car: CarDescription) -> ParameterSet:
         typical=np.array([kind.typical for kind in TABLE.values()]),
         states=tuple(states),
         bounds={n: car.bounds_of(n) for n in TABLE},
+        drifts=car.drifts,
     )
 
 
@@ -156,19 +160,12 @@ def car_with(car: CarDescription, new: ParameterSet) -> CarDescription:
             found=f"'{next(iter(new.ties))}' tied",
             hint="Each of them is estimated, or known.",
         )
-    if new.drifts:
-        raise ModelError(
-            "parameters of a car drift by the noise of their filter.",
-            where=part_at("parameters"),
-            found=", ".join(new.drifts),
-            hint="CarNoise(walk={…}), or noise: {walk: …} in a study.",
-        )
     stated = {n: new[n] for n in car.values}
     plain = car_parameters(replace(car, values=stated))
     stated |= {n: new[n] for n in PARAMETERS if n not in stated and new[n] != plain[n]}
     estimated = tuple(n for n, state in zip(new.names, new.states, strict=True) if state == "estimated")
     stated |= {n: new[n] for n in estimated}
-    return replace(car, values=stated, estimated=estimated)
+    return replace(car, values=stated, estimated=estimated, drifts=new.drifts)
 
 
 def car_link(parameters: ParameterSet) -> Link:
@@ -187,7 +184,7 @@ def check_car(car: CarDescription) -> list[Fault]:
     faults = Faults()
     if car.tyre not in TYRE_LAWS:
         faults.add(f"there is no tyre law '{car.tyre}'.", where=part_at(SECTION, "tyre"), expected=", ".join(TYRE_LAWS))
-    for key in dict.fromkeys((*car.values, *car.estimated, *car.bounds)):
+    for key in dict.fromkeys((*car.values, *car.estimated, *car.bounds, *car.drifts)):
         if key not in TABLE:
             hint = did_you_mean(key, PARAMETERS)
             faults.add(f"there is no parameter '{key}'.", where=part_at(SECTION, key), hint=hint)

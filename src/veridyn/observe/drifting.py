@@ -10,14 +10,20 @@ taken to begin `within` seconds after the logs of the fit. A parameter is determ
 
 One that is not, such as friction of a joint that stands still, is frozen: no reading corrects it, so that errors of the model are not taken
 for its drift, and its uncertainty enters the bands as that of considered parameters does (S. F. Schmidt, 1966).
+
+Beside a running machine there is no log that says so in advance. There all drifting parameters begin frozen, a second filter follows them,
+and each is released when that one has determined it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulation import Formulated, MachineModel
 from veridyn.model.parameters import Drift, Uncertainty
@@ -28,10 +34,32 @@ from veridyn.observe.settings import ObserveSettings
 DETERMINED = 0.5  # of the deviation without readings
 
 
-def followed_drifts(form: Formulated, settings: ObserveSettings, estimated: tuple[str, ...]) -> dict[str, Drift]:
+@dataclass(frozen=True, eq=False)
+class DriftingStates:
+    """Drifting parameters by `names`: their `places` among the states, variances `before` any reading, and densities of their walks."""
+
+    names: tuple[str, ...]
+    places: NDArray[np.intp]
+    before: Array
+    density: Array
+
+    def determined(self, P: Array, t: Array) -> tuple[str, ...]:
+        """Those whose deviation some reading brought below `DETERMINED` of what it would be without; P (N, n, n) at the times t (N,) since
+        the first reading."""
+        without = self.before + np.multiply.outer(t, self.density)
+        reached = (P[:, self.places, self.places] < DETERMINED**2 * without).any(axis=0)
+        return tuple(name for k, name in enumerate(self.names) if reached[k])
+
+    def left(self, determined: tuple[str, ...]) -> tuple[str, ...]:
+        """Those that are not among these."""
+        return tuple(name for name in self.names if name not in determined)
+
+
+def followed_drifts(
+    marked: Mapping[str, Drift], settings: ObserveSettings, estimated: tuple[str, ...], machine: str
+) -> dict[str, Drift]:
     """The drifting parameters that are estimated by default: without those that the settings say how to estimate."""
-    marked, chosen = form.drifts, settings.drifts
-    faults = Faults()
+    chosen, faults = settings.drifts, Faults()
     for name in () if isinstance(chosen, bool) else chosen:
         if name not in marked:
             faults.add(
@@ -40,7 +68,7 @@ def followed_drifts(form: Formulated, settings: ObserveSettings, estimated: tupl
                 expected="parameters under drifts in the model file",
                 hint=did_you_mean(name, [*marked]),
             )
-    faults.raise_if_any(ModelError, form.name)
+    faults.raise_if_any(ModelError, machine)
     names = [n for n in marked if chosen is True or (chosen is not False and n in chosen)]
     return {name: marked[name] for name in names if name not in estimated}
 
@@ -61,18 +89,21 @@ def start_covariance(form: Formulated, model: MachineModel, drifts: dict[str, Dr
     return Uncertainty(names, C)
 
 
+def drifting_states(system: MachineSystem) -> DriftingStates | None:
+    """The drifting parameters of a machine of bodies; None where there are none."""
+    if system.carried is None:
+        return None
+    names = tuple(name for name in system.estimated if name in system.carried.names)
+    places = np.array([2 * system.f + len(system.model.unknown) + system.varying.index(name) for name in names])
+    at = [system.carried.names.index(name) for name in names]
+    return DriftingStates(names, places, system.carried.covariance.diagonal()[at], system.density[places])
+
+
 def with_frozen(system: MachineSystem, estimates: Estimates) -> MachineSystem:
     """The system with those drifting parameters frozen that the readings of a run along a log do not determine; the same where all are."""
-    if system.carried is None:
+    drifting = drifting_states(system)
+    if drifting is None:
         return system
-    t, frozen = estimates.t - estimates.t[0], list(system.frozen)
-    first = 2 * system.f + len(system.model.unknown)
-    for name in system.estimated:
-        if name not in system.carried.names or name in frozen:
-            continue
-        k = first + system.varying.index(name)
-        before = system.carried.covariance.diagonal()[system.carried.names.index(name)]
-        without = before + system.density[k] * t
-        if not (estimates.P[:, k, k] < DETERMINED**2 * without).any():
-            frozen.append(name)
-    return system if len(frozen) == len(system.frozen) else replace(system, frozen=tuple(frozen))
+    left = drifting.left(drifting.determined(estimates.P, estimates.t - estimates.t[0]))
+    frozen = (*system.frozen, *(name for name in left if name not in system.frozen))
+    return system if len(frozen) == len(system.frozen) else replace(system, frozen=frozen)

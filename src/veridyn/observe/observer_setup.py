@@ -68,7 +68,7 @@ def machine_system(
             hint="Give it some: a section `sensors` in its file, or ObserveSettings(sensors=…).",
         )
     names, estimated = read_parameters(settings.parameters)
-    drifts = followed_drifts(form, settings, names)
+    drifts = followed_drifts(form.drifts, settings, names, form.name)
     names = (*names, *drifts)
     estimated |= {name: Estimated(0.0, drift.density) for name, drift in drifts.items()}
     model, q, qd = form.prepared(

@@ -10,7 +10,7 @@ from veridyn.errors import ModelError, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.model.check.differences import differences
-from veridyn.model.parameters import Uncertainty
+from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.single_track import PriorValue, car_machine, prior_of, uncertain, with_estimate, with_exchanged_axles
 
 TEXT = """veridyn: 2
@@ -93,11 +93,7 @@ def test_parameters_of_the_common_section_stand_beside_those_of_the_car() -> Non
         ("single_track", "tree", ["line 3", "has one formulation"]),
         ("sensors:", "bodies: []\nsensors:", ["'bodies' does not belong to a car"]),
         ("sensors:", "parameters: {sigma: {mass: 10}}\nsensors:", ["deviations stand here and with the parameters"]),
-        (
-            "sensors:",
-            "parameters: {drifts: {mass: {by: 10, within: 60}}}\nsensors:",
-            ["parameters of a car drift by the noise of their filter", "Found mass", "CarNoise(walk={…})"],
-        ),
+        ("sensors:", "parameters: {drifts: {mas: {by: 10, within: 60}}}\nsensors:", ["there is no parameter 'mas'"]),
         ("sensors:", "parameters: {tied: {mass: front}}\nsensors:", ["cannot be tied"]),
         ("sensors:", "parameters: {values: {mas: 10}}\nsensors:", ["there is no parameter 'mas'"]),
     ],
@@ -114,6 +110,17 @@ def test_a_formulation_without_a_car_and_a_section_of_another_name_are_named() -
         parse_machine("veridyn: 2\nformulation: single_track\n", "car.yaml")
     with pytest.raises(ModelError, match="there is no key 'vehicle' here"):
         parse_machine("veridyn: 2\nvehicle: {mass: 900, front: 1.0, rear: 1.4}\n", "car.yaml")
+
+
+def test_drifts_are_read_and_written() -> None:
+    car = parse_machine(
+        TEXT.replace("sensors:", "parameters: {drifts: {gyro_bias: {by: 0.01, within: 60*5}}}\nsensors:"), "x"
+    )
+    assert dict(car.parameters.drifts) == {"gyro_bias": Drift(0.01, 300.0)}
+    again = parse_machine(model_text(car), "x")
+    assert differences(again, car) == () and again.parameters.drifts == car.parameters.drifts
+    plain = car.with_parameters(car.parameters.replacing({"mass": 950.0}))
+    assert plain.parameters.drifts == car.parameters.drifts and plain.parameters["mass"] == 950.0
 
 
 def test_a_car_made_in_code_is_written() -> None:

@@ -11,6 +11,7 @@ from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, DataWarning, ModelError
 from veridyn.filters import CarNoise, CarObservation
 from veridyn.model.experiment import Channel
+from veridyn.model.parameters import Drift
 from veridyn.model.single_track import PriorValue, car_machine
 
 TRUTH = Bicycle(duration=20.0, rate=25.0)
@@ -126,3 +127,38 @@ def test_sensors_are_chosen_and_hang() -> None:
         stuck = vd.observe(car(), log(ay=0.0), settings=vd.ObserveSettings(process_noise=NOISE, frozen_after=5))
     assert only.estimates.outputs == ("yaw_rate",)
     assert stuck.estimates.counts()["ay"]["frozen"] > 0.9 * len(stuck)
+
+
+AGED = Bicycle(duration=40.0, rate=25.0, cf=16.0, gyro_bias=0.008, amplitude=0.005)  # 14 and 0 when it was identified
+DRIFTS = {
+    "front_stiffness": Drift(2.0, 3600.0),
+    "gyro_bias": Drift(0.01, 3600.0),
+    "front_friction": Drift(0.2, 3600.0),
+}
+
+
+def marked() -> vd.Machine:
+    made = car(rear_stiffness=PriorValue(TRUTH.cr, 0.5))
+    return made.with_parameters(made.parameters.drifting(DRIFTS)).with_uncertainty(made.uncertainty)
+
+
+def aged_log() -> vd.Experiment:
+    drive = AGED.drive(3)
+    return vd.Experiment({n: Channel(n, drive["t"], drive[n], u) for n, u in UNITS.items()}, "aged")
+
+
+def test_what_drifts_is_followed_and_friction_that_no_tyre_reaches_is_frozen() -> None:
+    """At 2 m/s² a tyre has a fifth of its friction, which bends its curve by one percent: SciPy's drive does not show it."""
+    found = vd.observe(marked(), aged_log(), settings=vd.ObserveSettings(process_noise=NOISE))
+    assert isinstance(found, CarObservation) and found.system.frozen == ("front_friction",)
+    for name, truth in (("front_stiffness", AGED.cf), ("gyro_bias", AGED.gyro_bias)):
+        value, sigma = found.state(name)[-1], found.sigma[-1, found.states.index(name)]
+        assert abs(value - truth) < 3.0 * sigma and sigma < 0.5 * DRIFTS[name].by
+    k = found.states.index("front_friction")
+    assert (found.state("front_friction") == TRUTH.mu).all()
+    np.testing.assert_allclose(found.sigma[0, k], 0.2, rtol=1e-6)
+    assert "parameter 'front_friction' drifts, and this log does not determine it" in found.summary()
+    off = vd.observe(marked(), aged_log(), settings=vd.ObserveSettings(process_noise=NOISE, drifts=False))
+    assert "gyro_bias" not in off.states and found.nis(50).mean < 1.0 < off.nis(50).mean
+    with pytest.raises(ModelError, match="'mass' is not marked as drifting"):
+        vd.observe(marked(), aged_log(), settings=vd.ObserveSettings(process_noise=NOISE, drifts=("mass",)))

@@ -399,3 +399,13 @@ def test_bad_settings_are_named(case) -> None:
         observer.step(0.0, {"trvel": 1.0})
     with pytest.raises(DataError, match="wrong shape"):
         observer.step(0.0, [1.0])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_another_number_of_inputs_is_refused_by_name(case, count: int) -> None:
+    machine, _, _ = case
+    observer = Observer(
+        machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, independents=("x", "swing"), inputs=("motor",))
+    )
+    with pytest.raises(DataError, match=r"step, inputs: the number of inputs .*\n?.*1: motor"):
+        observer.step(0.0, {}, [0.0] * count)

@@ -24,7 +24,15 @@ from veridyn.errors import At, ModelError, part_at, with_line
 from veridyn.files.machine.keys import CAR_TOP, TOP
 from veridyn.files.machine.parameters import ParameterSection, read_constants, read_parameters
 from veridyn.files.machine.parts import Parts, Places
-from veridyn.files.machine.write_parts import flow, mapping_text, name_text, number_text, sensor_text, uncertainty_lines
+from veridyn.files.machine.write_parts import (
+    drift_texts,
+    flow,
+    mapping_text,
+    name_text,
+    number_text,
+    sensor_text,
+    uncertainty_lines,
+)
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.car import SECTION, TABLE, CarDescription, car_parameters, check_car
@@ -139,6 +147,7 @@ def car_lines(machine: Machine) -> list[str]:
     p, plain = machine.parameters, car_parameters(car)
     sizes = {n: number_text(x) for n, x, y in zip(p.names, p.typical, plain.typical, strict=True) if x != y}
     section = [flow("  typical: ", sizes)] if sizes else []
+    section += [flow("  drifts: ", drift_texts(p.drifts))] if p.drifts else []
     section += uncertainty_lines(u) if u is not None and not own else []
     return [*lines, *(["parameters:", *section] if section else [])]
 

@@ -20,7 +20,7 @@ from veridyn.model.graph import Body
 from veridyn.model.link import End, Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Load, Transmission
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import ParameterSet, Uncertainty
+from veridyn.model.parameters import Drift, ParameterSet, Uncertainty
 from veridyn.model.place import GROUND, Attachment, Marker, PointRef, numbers
 from veridyn.model.placed import point_at
 from veridyn.model.sensor import Sensor
@@ -263,15 +263,20 @@ def parameter_lines(p: ParameterSet | None, plain: ParameterSet | None, uncertai
         to = name_text(tie.to)
         ties[name] = to if tie.factor == 1.0 else mapping_text({"to": to, "factor": number_text(tie.factor)})
     sizes = {p.names[i]: number_text(p.typical[i]) for i in range(len(p)) if p.typical[i] != plain.typical[i]}
-    drifts = {
-        name: mapping_text({"by": number_text(d.by), "within": number_text(d.within)}) for name, d in p.drifts.items()
-    }
+    drifts = drift_texts(p.drifts)
     lines = [] if not known else [wrapped("  known: ", known, "[]")]
     for key, entries in (("tied", ties), ("typical", sizes), ("values", values), ("drifts", drifts)):
         if entries:
             lines.append(flow(f"  {key}: ", {name_text(name): value for name, value in entries.items()}))
     lines += uncertainty_lines(uncertainty) if uncertainty is not None else []
     return ["parameters:", *lines] if lines else []
+
+
+def drift_texts(drifts: Mapping[str, Drift]) -> dict[str, str]:
+    """Each parameter that drifts with how far."""
+    return {
+        name: mapping_text({"by": number_text(d.by), "within": number_text(d.within)}) for name, d in drifts.items()
+    }
 
 
 def uncertainty_lines(u: Uncertainty) -> list[str]:

@@ -17,6 +17,7 @@ from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Drift
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import uncertain
 from veridyn.observe.bounds import ParameterBounds
@@ -24,6 +25,7 @@ from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measuremen
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.observability import Observability, observability
+from veridyn.observe.drifting import DriftingStates, followed_drifts
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother, filter_of
@@ -44,7 +46,7 @@ from veridyn.signals.drive_checks import log_faults
 T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
 METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
-OF_BODIES = ("start", "rates", "independents", "unknown", "inputs", "step", "input_hold", "friction_speed", "drifts")
+OF_BODIES = ("start", "rates", "independents", "unknown", "inputs", "step", "input_hold", "friction_speed")
 NO_ERROR_MODEL = Limit(
     "it has no accelerations of joints that the error model of this filter is made of",
     "Use 'ekf', 'ukf' or 'smoother'.",
@@ -78,12 +80,17 @@ class SensorTable:
 
 @dataclass(frozen=True, eq=False)
 class ObservedCar:
-    """A car under a filter: its equations, where they start, and which parameters are estimated with the state."""
+    """A car under a filter: its equations, where they start, and which parameters are estimated with the state.
+
+    `drifting`: those that are because the model marks them; `frozen`: those of them that no reading corrects.
+    """
 
     machine: Machine
     equations: Continuous
     start: Belief
     estimate: tuple[str, ...] = ()
+    drifting: DriftingStates | None = None
+    frozen: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -120,6 +127,14 @@ class ObservedCar:
     def bounds(self) -> ParameterBounds | None:
         """Of the estimated parameters."""
         return self.equations.bounds
+
+    def with_frozen(self, frozen: tuple[str, ...]) -> Continuous:
+        """The equations with these drifting parameters, and no others of them, frozen; states keep their order."""
+        drifting = () if self.drifting is None else self.drifting.names
+        others = (name for name in self.equations.consider if name not in drifting)
+        free = (name for name in (*self.estimate, *drifting) if name not in frozen)
+        limits = {name: self.machine.parameters.bounds[name] for name in free}
+        return replace(self.equations, consider=(*frozen, *others), limits=limits or None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,20 +225,43 @@ def _cut(found: T, kept: NDArray[np.bool_]) -> T:
 
 
 def observed_car(
-    car: Machine, noise: CarNoise, log: Measurements, estimate: Sequence[str] = (), consider: bool = True
+    car: Machine,
+    noise: CarNoise,
+    log: Measurements,
+    estimate: Sequence[str] = (),
+    consider: bool = True,
+    drifts: Mapping[str, Drift] | None = None,
 ) -> ObservedCar:
     """A car made ready for a filter along these readings."""
-    return car_under_filter(car, noise, log.names, first_yaw_rate(log, car), estimate, consider)
+    return car_under_filter(car, noise, log.names, first_yaw_rate(log, car), estimate, consider, drifts)
 
 
 def car_under_filter(
-    car: Machine, noise: CarNoise, outputs: Sequence[str], yaw_rate: float, estimate: Sequence[str], consider: bool
+    car: Machine,
+    noise: CarNoise,
+    outputs: Sequence[str],
+    yaw_rate: float,
+    estimate: Sequence[str],
+    consider: bool,
+    drifts: Mapping[str, Drift] | None = None,
 ) -> ObservedCar:
-    """A car that starts with this yaw rate: its uncertain parameters are estimated with the state or considered."""
-    estimate = tuple(estimate)
-    others = tuple(n for n in uncertain(car) if n not in estimate and n not in LITTLE_EFFECT) if consider else ()
-    system = car_system(car, noise, outputs, estimate, others)
-    return ObservedCar(car, system, car_start(car, noise, yaw_rate, estimate, others), estimate)
+    """A car that starts with this yaw rate: its uncertain parameters are estimated with the state or considered.
+
+    `drifts`: parameters that are estimated because they drift.
+    """
+    chosen, marked = tuple(estimate), {n: d for n, d in (drifts or {}).items() if n not in estimate}
+    varying = (*chosen, *marked)
+    others = tuple(n for n in uncertain(car) if n not in varying and n not in LITTLE_EFFECT) if consider else ()
+    walk = {**noise.walk, **{n: float(np.sqrt(d.density)) for n, d in marked.items()}}
+    walking = replace(noise, walk=walk) if marked else noise
+    system = car_system(car, walking, outputs, varying, others)
+    start = car_start(car, noise, yaw_rate, varying, others, marked)
+    if not marked:
+        return ObservedCar(car, system, start, chosen)
+    places = np.array([system.states.index(n) for n in marked])
+    density = np.array([d.density for d in marked.values()])
+    drifting = DriftingStates(tuple(marked), places, np.diag(start.P)[places], density)
+    return ObservedCar(car, system, start, chosen, drifting)
 
 
 def quantity_name(wanted: Virtual | str) -> str:
@@ -244,6 +282,31 @@ def run_car(
     found = run(method, car.equations, readings, car.start, progress)
     track = smooth(found, car.equations) if isinstance(method, Smoother) else found
     return CarObservation(method.word, car, found, track, readings.inputs, noise)
+
+
+def follow_car(
+    method: Filter,
+    car: Machine,
+    log: Measurements,
+    noise: CarNoise,
+    estimate: Sequence[str] = (),
+    consider: bool = True,
+    drifts: Mapping[str, Drift] | None = None,
+    progress: Progress = silent,
+) -> CarObservation:
+    """:func:`run_car` with the parameters that drift followed, and again with those frozen that the drive does not determine."""
+    observed = observed_car(car, noise, log, estimate, consider, drifts)
+    found = run_car(method, observed, log, noise, progress)
+    drifting = observed.drifting
+    while drifting is not None:
+        e, frozen = found.estimates, observed.frozen
+        left = drifting.left(drifting.determined(e.P, e.t - e.t[0]))
+        if set(left) <= set(frozen):
+            break
+        frozen = tuple(n for n in drifting.names if n in (*frozen, *left))
+        observed = replace(observed, equations=observed.with_frozen(frozen), frozen=frozen)
+        found = run_car(method, observed, log, noise, progress)
+    return found
 
 
 def predicted_drive(
@@ -310,5 +373,6 @@ def observe_car(
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
     if given.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, given.frozen_after), Status.FROZEN)
-    observed = observed_car(car, noise, readings, tuple(given.parameters), given.consider)
-    return run_car(chosen, observed, readings, noise, progress)
+    estimate = tuple(given.parameters)
+    drifts = followed_drifts(car.parameters.drifts, given, estimate, car.name)
+    return follow_car(chosen, car, readings, noise, estimate, given.consider, drifts, progress)

@@ -18,6 +18,7 @@ from veridyn.model.machine import Machine
 from veridyn.observe.car.log import SLOWEST_M_S
 from veridyn.observe.car.observation import ObservedCar, car_setting, car_under_filter, quantity_name
 from veridyn.observe.car.system import CarQuantities, Inflation
+from veridyn.observe.drifting import followed_drifts
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import refuse_smoother
 from veridyn.observe.result import Belief
@@ -31,7 +32,9 @@ def car_beside(machine: Machine, method: Filter | str, settings: ObserveSettings
     how, car, noise = car_setting(machine, method, settings, "Observer")
     refuse_smoother(how)
     outputs = [s.name for s in car.sensors]
-    return how, car_under_filter(car, noise, outputs, 0.0, tuple(settings.parameters), settings.consider)
+    estimate = tuple(settings.parameters)
+    drifts = followed_drifts(car.parameters.drifts, settings, estimate, car.name)
+    return how, car_under_filter(car, noise, outputs, 0.0, estimate, settings.consider, drifts)
 
 
 class DriverInputs:

@@ -8,7 +8,7 @@ bands of everything else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READ
 from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.car import PARAMETERS, TABLE
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Drift
 from veridyn.model.single_track import car_described
 from veridyn.observe.result import Belief, Estimates, Track
 from veridyn.observe.system import Continuous
@@ -93,8 +94,10 @@ def car_start(
     yaw_rate: float,
     estimate: Sequence[str] = (),
     consider: Sequence[str] = (),
+    drifts: Mapping[str, Drift] | None = None,
 ) -> Belief:
-    """A car that goes nearly straight with this yaw rate; parameters with the covariance that the machine has of them."""
+    """A car that goes nearly straight with this yaw rate; parameters with the covariance that the machine has of them, widened by how far
+    they drift."""
     extra = (*estimate, *consider)
     x = np.array([0.0, yaw_rate, 0.0, 0.0, 0.0, *(car.parameters[n] for n in extra)])
     sensor = min(
@@ -107,6 +110,8 @@ def car_start(
     if known is not None:
         rows = [5 + extra.index(n) for n in at]
         P[np.ix_(rows, rows)] = known.covariance[np.ix_([*at.values()], [*at.values()])]
+    for name, drift in (drifts or {}).items():
+        P[5 + extra.index(name), 5 + extra.index(name)] += drift.by**2
     return Belief(x, P)
 
 

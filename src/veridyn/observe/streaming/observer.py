@@ -5,7 +5,7 @@ observer = Observer(machine, EKF(gate=0.999), ObserveSettings(process_noise=…)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
@@ -22,6 +22,7 @@ from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.consistency.health import Repeats, Silence
+from veridyn.observe.drifting import DriftingStates, drifting_states
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import filter_of, refuse_smoother
 from veridyn.observe.filters.passage import Passage
@@ -32,7 +33,8 @@ from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.streaming.stream import Stream, StreamStep, as_vector, statuses
+from veridyn.observe.streaming.guarded import GuardedStream, guarded_stream
+from veridyn.observe.streaming.stream import StreamStep, as_vector, statuses
 from veridyn.observe.system import System
 from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
 
@@ -176,19 +178,29 @@ class Observer:
 
             how, car = car_beside(machine, method, chosen)
             self._driver = DriverInputs(car)
-            self._begin(car, how, car.equations, car.start, chosen.frozen_after)
+            self._begin(car, how, car.with_frozen, car.drifting, car.start, chosen.frozen_after)
             return
         setup = ObserverSetup(filter_of(method, "Observer"), chosen)
         refuse_smoother(setup.method)
         system, q, qd = setup.system(machine)
         if isinstance(chosen.model_error, ProcessNoise):
             system = with_given_density(system, chosen.model_error)
-        self._begin(system, setup.method, setup.seen(system, q), system.belief(q, qd), chosen.frozen_after)
+
+        def seen(frozen: tuple[str, ...]) -> System:
+            return setup.seen(replace(system, frozen=frozen) if frozen else system, q)
+
+        self._begin(system, setup.method, seen, drifting_states(system), system.belief(q, qd), chosen.frozen_after)
 
     def _begin(
-        self, system: MachineSystem | ObservedCar, how: Filter, seen: System, belief: Belief, frozen_after: int | None
+        self,
+        system: MachineSystem | ObservedCar,
+        how: Filter,
+        seen: Callable[[tuple[str, ...]], System],
+        drifting: DriftingStates | None,
+        belief: Belief,
+        frozen_after: int | None,
     ) -> None:
-        """Nothing has been read yet; `seen` is the system as the filter takes it."""
+        """Nothing has been read yet; `seen` is the system as the filter takes it, with some drifting parameters frozen."""
         self.system = system
         delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
         if delays.any() and how.late == "use":
@@ -196,7 +208,7 @@ class Observer:
         # The longest wait first, and to the present itself though all are delayed.
         waits = sorted({0.0, *delays.tolist()}, reverse=True)
         self._waits = [(delay, delays == delay) for delay in waits] if delays.any() else []
-        self._stream = Stream(how, seen, belief)
+        self._stream = guarded_stream(how, seen, drifting, belief)
         self._repeats = Repeats(len(self.system.outputs), frozen_after)
         self._silence = Silence(len(self.system.outputs))
         self._places = {name: j for j, name in enumerate(self.system.outputs)}
@@ -248,7 +260,7 @@ class Observer:
         before, since = driver.last, self._since
         acting = driver.acting(inputs)
         if before is None:
-            self._stream = Stream(self._stream.settings, self._stream.system, driver.start(measurements))
+            self._stream = self._stream.begun(driver.start(measurements))
         else:
             self._stream.act(np.concatenate([before, 0.5 * (before + acting)]))
         done = self._step(t, {} if driver.too_slow(acting) else measurements, np.concatenate([acting, acting]), sigma)
@@ -270,7 +282,10 @@ class Observer:
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
             inputs = as_vector(inputs)
+            if self._driver is None:
+                self._check_inputs(inputs)
             self._inputs, self._since = inputs, t
+        before = self.frozen
         own = None if sigma is None else self._own(sigma)
         silent = self._silence.since(t, codes)
         codes = self._repeats.flags(values, codes)
@@ -289,7 +304,33 @@ class Observer:
         messages = self._messages(t, codes, silent)
         if self.system.bounds is not None:
             messages = (*messages, *self._bound_messages(t, self.system.bounds))
+        if len(before) != len(now := self.frozen):
+            released = (name for name in before if name not in now)
+            messages = (
+                *messages,
+                *(
+                    f"{t:.6g} s: the readings determine parameter '{name}', which drifts; it is followed."
+                    for name in released
+                ),
+            )
         return ObserverStep(self.system, t, self._stream.belief, codes, messages, self._bounded, passages)
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """Drifting parameters that the readings have not determined yet: they keep their values, and their uncertainty enters the bands."""
+        return self._stream.frozen if isinstance(self._stream, GuardedStream) else ()
+
+    def _check_inputs(self, inputs: Array) -> None:
+        """Refuse another number of inputs than the machine has; none are as it has them."""
+        names = self.bodies.inputs
+        if len(inputs) not in (0, len(names)):
+            raise DataError(
+                "the number of inputs is not that of the observer.",
+                where="step, inputs",
+                expected=f"{len(names)}: {', '.join(names)}" if names else "none",
+                found=f"{len(inputs)}",
+                hint="Their names and order are ObserveSettings(inputs=…).",
+            )
 
     def _bound_messages(self, t: float, bounds: ParameterBounds) -> list[str]:
         """What has changed about the parameters that stand at a bound."""

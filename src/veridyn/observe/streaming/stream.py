@@ -107,6 +107,14 @@ class Stream:
     def belief(self) -> Belief:
         return self._past[-1].belief if self._past else self._start
 
+    def begun(self, start: Belief) -> Stream:
+        """The same stream before its first reading, with another start."""
+        return Stream(self.settings, self.system, start)
+
+    def go_on(self, system: System) -> None:
+        """Go on with a system of the same states and outputs."""
+        self.system, self._passing = system, Passing(self.settings, system)
+
     def step(
         self,
         t: float,

@@ -18,7 +18,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_tyre
 from veridyn.observe.car.log import lateral_measurements
-from veridyn.observe.car.observation import CarObservation, observed_car, run_car
+from veridyn.observe.car.observation import CarObservation, follow_car, observed_car, run_car
 from veridyn.observe.car.path import PathNoise, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
@@ -173,7 +173,8 @@ def _lateral(
     log = withhold(loaded, log, log.names, [0.0] * len(log.names))
     if study.filter.frozen_after is not None:
         log = log.flagged(frozen(log.values, study.filter.frozen_after), Status.FROZEN)
-    whole = run_car(how, observed_car(own, noise, log, study.estimate), log, noise, progress)
+    drifts = own.parameters.drifts
+    whole = follow_car(how, own, log, noise, study.estimate, drifts=drifts, progress=progress)
     kept = whole.t >= first
     virtual = {
         n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
