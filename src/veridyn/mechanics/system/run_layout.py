@@ -18,6 +18,7 @@ from veridyn.errors import DataError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
+from veridyn.mechanics.system.run_bristles import CONSTANTS, BristleElements
 from veridyn.mechanics.system.run_holding import friction_address
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
 from veridyn.mechanics.system.stepper import Tableau
@@ -74,6 +75,7 @@ class RunLayout:
     by_law: bool = False
     lanes: int = 1
     dry: DryFriction | None = field(init=False)
+    bristles: BristleElements = field(init=False)
     made: dict[str, Compiled] = field(init=False)
     record: TreeRecord = field(init=False)
     at: dict[str, int] = field(init=False)
@@ -82,6 +84,7 @@ class RunLayout:
     def __post_init__(self) -> None:
         tree, n, speed, varied = self.tree, self.tree.n, self.friction_speed, self.varied
         self.dry = dry_friction(tree, np.zeros(len(tree.parameters))) if speed == 0.0 else None
+        self.bristles = BristleElements.of(tree)
         rows = tuple(range(n))
         requests = {
             "FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed),
@@ -129,16 +132,19 @@ class RunLayout:
             "KP": n, "KI": n, "KD": n, "LIMIT": n, "ZERO": n, "AGE": n, "FEED": n, "WANTED": 4 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
             "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
         }  # fmt: skip
+        soft = len(self.bristles.state)
+        lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(CONSTANTS)}
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
         none = [0] * m
         lists = [
             [i for i, _ in kinds], [kind for _, kind in kinds], none, none, none, none, none, none * 2, range(largest), *sensitive.lists(),
+            *self._bristle_lists(sensitive),
         ]  # fmt: skip
         header = [
             n * lanes, s * lanes, size * lanes, len(tree.signals) * lanes, stages, m, elements, 0, 0, len(sensitive.blocks), length,
             constants, len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
             int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
-            friction_address() if m else 0, 0 if varied is None else sensitivity_address(), lanes,
+            friction_address() if m else 0, 0 if varied is None else sensitivity_address(), lanes, soft * lanes,
         ]  # fmt: skip
         shared = {"TABLE_A", "TABLE_B", "TABLE_C", "CLOCK"}
         shapes = [(1, lengths.get(name, m) * (1 if name in shared else lanes)) for name in k.SECTIONS]
@@ -159,7 +165,33 @@ class RunLayout:
             record.W[at[name] : at[name] + values.size] = values.ravel()
         if dry is not None:
             record.W[at["C"] : at["C"] + m * n] = dry.C.ravel()
+        for b, row in enumerate(self.bristles.C):  # lane l of bristles b is their number b L + l
+            for lane in range(lanes):
+                start = at["BRISTLE_C"] + (b * lanes + lane) * n * lanes
+                record.W[start + lane : start + n * lanes : lanes] = row
         record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
+
+    def _bristle_lists(self, sensitive: ColumnLayout) -> list[list[int]]:
+        """BRISTLE_PLACE and BRISTLE_COLUMN."""
+        tree, lanes = self.tree, self.lanes
+        places: list[int] = []
+        columns: list[int] = []
+        varied = () if self.varied is None else self.varied.constants
+        first = 0 if self.varied is None else self.varied.spread.shape[1]
+        for number, state in zip(self.bristles.number, self.bristles.state, strict=True):
+            own = next((b for b, one in enumerate(sensitive.blocks) if state in one.states), 0)
+            row, found = 0, [-1] * len(CONSTANTS)
+            if sensitive.blocks:
+                block, name = sensitive.blocks[own], tree.elements[number].parameter_name
+                row = 2 * len(block.coordinates) + block.states.index(state)
+                for k, key in enumerate(CONSTANTS):
+                    constant = tree.constant_number.get((name, key), -1)
+                    if constant in varied:
+                        found[k] = block.columns.index(first + varied.index(constant))
+            for lane in range(lanes):
+                places += [(2 * tree.n + state) * lanes + lane, row]
+                columns += [*found, own]
+        return [places, columns]
 
     def _outputs(self, name: str, one: Compiled, at: Mapping[str, int], width: int) -> list[int]:
         n = self.tree.n
@@ -228,6 +260,8 @@ class RunLayout:
                 if element.kind == "stribeck":
                     W[at["SPEED"] + e] = element.constant("speed")
                     W[at["EXPONENT"] + e] = element.constant("exponent") if "exponent" in element.constants else 0.0
+        own = np.repeat(self.bristles.constants(tree), self.lanes, axis=0).ravel()
+        W[at["BRISTLE_CONSTANT"] : at["BRISTLE_CONSTANT"] + len(own)] = own
         for name, one in self.made.items():
             start, given = at[f"P_{name.removesuffix('_KERNEL')}"], one.kernel.parameters
             W[start : start + len(given) * self.lanes] = np.repeat(uniform_values(tree, smooth, given), self.lanes)

@@ -23,14 +23,15 @@ Numbers = NDArray[np.int64]
 # elements of their own. `length`: of all sensitivities. `triples`: of the regressor. `rows`: kept of the sensitivities.
 # `fresh`: whether the response of accelerations to friction is known. `first_state`: the column of the first component of the start.
 # `friction_code`, `sensitivity_code`: addresses of what only runs with friction that holds or with sensitivities need, 0 in others.
+# `bristles`: elements whose deflection follows paths exactly.
 # `lanes`: runs side by side; `n`, `states`, `size` and `signals` count all of them.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
-    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code", "lanes",
+    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code", "lanes", "bristles",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
-    FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE, LANES,
+    FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE, LANES, BRISTLES,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
     # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau
@@ -50,6 +51,8 @@ SECTIONS = (
     # joint controllers: gains, limits, zeros and ages of measurements, feed-forward and command at an instant with its slope, integrals,
     # past states, and sensitivities
     "KP", "KI", "KD", "LIMIT", "ZERO", "AGE", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
+    # bristles: combinations (b, n), and deflection, ratio and speed of each
+    "BRISTLE_C", "BRISTLE_CONSTANT",
 )  # fmt: skip
 (
     Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
@@ -60,6 +63,7 @@ SECTIONS = (
     PUSH, H, H_WORK, RIGHT, LOW, HIGH, BOUNDED, ROOM, ARRIVING, ARRIVED, LEAVING,
     S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
     KP, KI, KD, LIMIT, ZERO, AGE, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
+    BRISTLE_C, BRISTLE_CONSTANT,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 # Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
 # Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
@@ -69,16 +73,20 @@ SECTIONS = (
 # (block, row of it) of the sensitivities that are kept, (−1 − block, coordinate) for the force of a control law or controller.
 # SERVO_AT[j]: where the sensitivities of the force of coordinate j begin in S_FORCE; GAIN_COLUMN[6j …]: columns of its block by k_p, k_i,
 # k_d, zero, delay of the command and age of the measurement, −1 where it is not varied.
+# BRISTLE_PLACE[2b …]: where the deflection of bristles b lies in a state, and in the rows of its block; BRISTLE_COLUMN[4b …]: columns of
+# its block by deflection, ratio and speed, −1 where it is not varied, and the block.
 LISTS = (
     "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
     "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",
     "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW", "SERVO_AT", "GAIN_COLUMN",
+    "BRISTLE_PLACE", "BRISTLE_COLUMN",
 )  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (
     OF, KIND, HOLDABLE, STOPPED, PENDING, INDEX, SIDE, PIVOT, PIVOT_BLOCK,
     COORDINATE_FROM, COORDINATE, STATE_FROM, STATE, COLUMN_FROM, COLUMN, COMBINATION_FROM, COMBINATION,
     BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW, SERVO_AT, GAIN_COLUMN,
+    BRISTLE_PLACE, BRISTLE_COLUMN,
 ) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
 _after += 2 * len(LISTS)
 KERNELS = ("FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL")

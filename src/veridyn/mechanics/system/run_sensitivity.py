@@ -22,12 +22,14 @@ from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system.dry_friction import ROUNDING
+from veridyn.mechanics.system.run_bristles import differentiate_path
 from veridyn.mechanics.system.run_record import (
     ARRIVED,
     BACKWARDS,
     BEGIN,
     BLOCK_AT,
     BLOCKS,
+    BRISTLES,
     BY_LAW,
     COEFFICIENTS,
     COLUMN,
@@ -87,6 +89,7 @@ from veridyn.mechanics.system.run_record import (
     STATE_FROM,
     TABLE_A,
     TABLE_B,
+    TABLE_C,
     TRIED,
     TRIPLE,
     TRIPLES,
@@ -95,7 +98,7 @@ from veridyn.mechanics.system.run_record import (
     S,
     Y,
 )
-from veridyn.mechanics.system.run_stages import add_to, along_speed, copy, law_forces, magnitude, stage
+from veridyn.mechanics.system.run_stages import add_to, along_speed, combine, copy, law_forces, magnitude, stage
 from veridyn.mechanics.tree.steps.record import as_pointer, call_kernel, view
 from veridyn.model.elements.own_law import LOG_OFFSET
 
@@ -261,12 +264,19 @@ def differentiate(I: Numbers, W: Array, y: int, instant: float, h: float, shares
             w = h * W[I[TABLE_A] + i * I[STAGES] + k]
             if w != 0.0:
                 add_to(W, w, I[S_SLOPES] + k * length, length, I[S_STAGE])
+        if I[BRISTLES]:
+            differentiate_path(I, W, y, I[STAGE], h * W[I[TABLE_C] + i], I[S], I[S_STAGE])
         set_right(I, W, shares)
         for b in range(I[BLOCKS]):
             if not block_slope(I, W, b, I[S_SLOPES] + i * length + I[I[BLOCK_AT] + b]):
                 return 1
+    if I[BRISTLES]:
+        combine(I, W, y, h, I[TABLE_B], I[STAGES], I[STAGE])
+        copy(W, I[S], length, I[S_STAGE])
     for i in range(I[STAGES]):
         add_to(W, h * W[I[TABLE_B] + i], I[S_SLOPES] + i * length, length, I[S])
+    if I[BRISTLES]:
+        differentiate_path(I, W, y, I[STAGE], h, I[S_STAGE], I[S])
     return DONE
 
 

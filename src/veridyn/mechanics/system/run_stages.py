@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
+from veridyn.mechanics.system.run_bristles import follow_path
 from veridyn.mechanics.system.run_record import (
     ACC,
     AFTER,
@@ -20,6 +21,7 @@ from veridyn.mechanics.system.run_record import (
     BACK,
     BACKWARDS,
     BEFORE,
+    BRISTLES,
     CLOCK,
     COMBINATIONS,
     COUNT,
@@ -222,13 +224,16 @@ def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
 
 @core
 def combine(I: Numbers, W: Array, y: int, h: float, weights: int, count: int, out: int) -> None:
-    """y + h Σ w_j k_j over the first `count` slopes, into W[out …]."""
-    size = I[SIZE]
+    """y + h Σ w_j k_j over the first `count` slopes, into W[out …]; bristles follow the path."""
+    size, time = I[SIZE], 0.0
     copy(W, y, size, out)
     for i in range(count):
         w = h * W[weights + i]
+        time += w
         if w != 0.0:
             add_to(W, w, I[SLOPES] + i * size, size, out)
+    if I[BRISTLES]:
+        follow_path(I, W, y, out, time)
 
 
 @core
