@@ -18,6 +18,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_parts import Carried
+from veridyn.files.machine.rigid_friction import with_rigid_friction
 from veridyn.identify.result import Fit
 from veridyn.model.controller import Controller
 from veridyn.model.machine import Machine
@@ -71,10 +72,10 @@ def save_isaac(
     if not step > 0.0:
         raise DataError("a physics step is above zero.", where="step", found=f"{step:g}")
     refuse_to_replace(Path(path), overwrite)
-    machine = machine.valued if isinstance(machine, Fit) else machine
+    machine, softened = with_rigid_friction(machine.valued if isinstance(machine, Fit) else machine)
     text = isaac_text(machine, step, () if draws is None else draws)
     write_atomic(path, text.encode("utf-8"), overwrite)
-    for sentence in _left_out(machine):
+    for sentence in (*_left_out(machine), *softened):
         warn(DataWarning, Fault(f"{Path(path).name}: {sentence}"))
 
 

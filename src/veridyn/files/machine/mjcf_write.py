@@ -17,6 +17,7 @@ from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_edit import edited_mjcf
 from veridyn.files.machine.mjcf_parts import Carried, JointLaw, inertial_attributes, ten_of, text_of_numbers
+from veridyn.files.machine.rigid_friction import with_rigid_friction
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.of_machine import bodies_of
@@ -75,14 +76,14 @@ def save_mjcf(
     True
     """
     refuse_to_replace(Path(path), overwrite)
-    machine = machine.valued if isinstance(machine, Fit) else machine
+    machine, softened = with_rigid_friction(machine.valued if isinstance(machine, Fit) else machine)
     if like is None:
         data, left_out = mjcf_text(machine, limits).encode("utf-8"), _left_out(machine)
     else:
         _refuse_missing(machine, Carried.of(machine), Faults())
         data, left_out = (edited := edited_mjcf(machine, Path(like))).data, edited.notes
     write_atomic(path, data, overwrite)
-    for fault in left_out:
+    for fault in (*left_out, *softened):
         warn(DataWarning, Fault(f"{Path(path).name}: {fault}"))
 
 

@@ -23,6 +23,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.in_place import XmlEdits, check_same_machine
+from veridyn.files.machine.rigid_friction import with_rigid_friction
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import bytes_of
@@ -86,7 +87,7 @@ def save_urdf(
     inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them. PD and PID
     controllers become joints of a ``<ros2_control>`` with the gains of Gazebo's position loop, where the file has none of its own.
     """
-    machine = machine.valued if isinstance(machine, Fit) else machine
+    machine, softened = with_rigid_friction(machine.valued if isinstance(machine, Fit) else machine)
     refuse_to_replace(Path(path), overwrite)
     name = Path(path).name
     data = _bare(machine) if like is None else bytes_of(Path(like))
@@ -102,7 +103,7 @@ def save_urdf(
     marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
     write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
     lost = ", ".join(e.parameter_name for e in placed.left_out)
-    for what in (*([f"a URDF has no place for {lost}: left out."] if lost else []), *notes):
+    for what in (*([f"a URDF has no place for {lost}: left out."] if lost else []), *notes, *softened):
         warn(DataWarning, Fault(what, where=Path(path).name, hint="A model file keeps them: save_model."))
 
 

@@ -64,23 +64,27 @@ def _locked(machine: Machine, group: Sequence[str]) -> Machine:
 
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """Where the value of each unknown goes: a parameter, a constant of controllers of some joints, or the start of a run."""
+    """Where the value of each unknown goes: a parameter, a constant of a law or of controllers of some joints, or the start of a run."""
 
     parameters: tuple[tuple[int, int], ...]  # unknown, parameter of the machine
+    constants: tuple[tuple[int, int], ...]  # unknown, constant of a law of the machine
     gains: tuple[tuple[int, str, int], ...]  # unknown, key, joint
     starts: tuple[tuple[int, int, int], ...]  # unknown, run, component of (q, q̇)
 
     @classmethod
     def of(cls, unknowns: Sequence[DriveUnknown], machine: Machine) -> _Places:
-        parameters, gains, starts, at = [], [], [], machine.coordinates.index
+        parameters, constants, gains, starts, at = [], [], [], [], machine.coordinates.index
+        laws = [c.name for c in machine.constants]
         for k, u in enumerate(unknowns):
             if u.key in STARTS:
                 starts.append((k, u.run, STARTS.index(u.key) * machine.n + at(u.joints[0])))
             elif u.name in machine.parameters.names:
                 parameters.append((k, machine.parameters.index(u.name)))
+            elif u.name in laws:
+                constants.append((k, laws.index(u.name)))
             else:
                 gains += [(k, u.key, at(j)) for j in u.joints]
-        return cls(tuple(parameters), tuple(gains), tuple(starts))
+        return cls(tuple(parameters), tuple(constants), tuple(gains), tuple(starts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +114,13 @@ class DriveGroup:
         runs: Sequence[Machine] = (),
     ) -> None:
         self.unknowns = tuple(unknowns)
+        self.whole, self.runs = machine, tuple(runs)
         self.machine = _locked(machine, group)
         self.joints = tuple(self.machine.coordinates)
         self.period = 1.0 / machine.controllers[0].rate
         self._places = places = _Places.of(self.unknowns, self.machine)
         aged = any(key == "measurement_delay" for _, key, _ in places.gains)
-        machines = tuple(runs) or (machine,)
+        machines = self.runs or (machine,)
         laws = [{c.on: c for c in m.controllers} for m in (machine, *machines)]
         constants = {
             key: np.array([[by[c].constant(key) for c in self.joints] for by in laws])
@@ -143,15 +148,16 @@ class DriveGroup:
         spread = np.zeros((len(self.machine.parameters), len(places.parameters)))
         for column, (_, p) in enumerate(places.parameters):
             spread[p, column] = 1.0
-        self._varied = Varied(spread, gains=tuple((key, j) for _, key, j in places.gains))
+        gains = tuple((key, j) for _, key, j in places.gains)
+        self._varied = Varied(spread, tuple(c for _, c in places.constants), gains)
 
     def _columns(self, run: int) -> Array:
-        """How parameters, gains and the start of a run (q, q̇, states of elements) change with the unknowns."""
+        """How parameters, constants, gains and the start of a run (q, q̇, states of elements) change with the unknowns."""
         places, n = self._places, len(self.joints)
-        first_gain = len(places.parameters)
+        first_gain = len(places.parameters) + len(places.constants)
         first_start = first_gain + len(places.gains)
         found = np.zeros((first_start + 2 * n + len(self.machine.states), len(self.unknowns)))
-        for column, (k, _) in enumerate(places.parameters):
+        for column, (k, _) in enumerate((*places.parameters, *places.constants)):
             found[column, k] = 1.0
         for column, (k, key, j) in enumerate(places.gains):
             found[first_gain + column, k] = self._runs[run].scale[column]
@@ -186,6 +192,11 @@ class DriveGroup:
                 start[component] = x[k]
         return values, replace(own.servo, **changed), delay, start
 
+    def _with_constants(self, x: Array) -> Machine | None:
+        """The machine with constants of its laws among the unknowns; None where there are none."""
+        own = {self.unknowns[k].name: float(x[k]) for k, _ in self._places.constants}
+        return self.machine.with_constants(own) if own else None
+
     def steps_per_sample(self, record: DriveRecord) -> int:
         """Ticks of the drives from sample to sample of a record: the nearest whole number."""
         return max(1, round(record.step / self.period))
@@ -212,6 +223,7 @@ class DriveGroup:
             command=command,
             servo=servo,
             parameters=values,
+            machine=self._with_constants(x),
             hold="zero",
             rows=range(n) if sensitive else (),
         )

@@ -159,12 +159,13 @@ class DrivesFit(Fit):
 def with_values(machine: Machine, values: Mapping[str, tuple[str, tuple[str, ...], float]]) -> Machine:
     """A machine with other numbers of its drives: name → (key, joints, value)."""
     own = {n: v for n, (_, _, v) in values.items() if n in machine.parameters.names}
+    inner = {c.name: values[c.name][2] for c in machine.constants if c.name in values}
     laws = {c.on: dict(c.constants) for c in machine.controllers}
     for name, (key, joints, value) in values.items():
-        for joint in joints if name not in own else ():
+        for joint in joints if name not in own and name not in inner else ():
             laws[joint][key] = value
     controllers = [replace(c, constants=laws[c.on]) for c in machine.controllers]
-    return machine.with_parameters(own).with_controllers(controllers)
+    return machine.with_parameters(own).with_constants(inner).with_controllers(controllers)
 
 
 def replayed(machine: Machine, record: DriveRecord) -> DriveReplay:

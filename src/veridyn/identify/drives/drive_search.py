@@ -76,9 +76,10 @@ class DriveProblem:
     def raw(self, z: Array) -> Array:
         """ŷ − y (samples of all records, n), in rad or m."""
         x = self.values(z)
-        return np.concatenate([self.group.simulate(r, x, False)[0] - self._measured(r) for r in self.records])
+        return np.concatenate([self.group.simulate(r, x, False)[0] - self.measured(r) for r in self.records])
 
-    def _measured(self, record: DriveRecord) -> Array:
+    def measured(self, record: DriveRecord) -> Array:
+        """Positions of the joints of the group."""
         return record.position[:, [record.coordinates.index(c) for c in self.group.joints]]
 
     def at(self, z: Array) -> DriveMinimum:
@@ -122,7 +123,7 @@ class DriveProblem:
         slopes = np.array([u.slope(float(v)) for u, v in zip(self.unknowns, z, strict=True)])
         for record in self.records:
             y, J = self.group.simulate(record, x)
-            made.append(((y - self._measured(record)) * self.weights, J * slopes * self.weights[:, None]))
+            made.append(((y - self.measured(record)) * self.weights, J * slopes * self.weights[:, None]))
         return LinearDrives(np.concatenate([r for r, _ in made]), np.concatenate([J for _, J in made]))
 
     def reweighted(self, found: DriveMinimum) -> tuple[DriveProblem, DriveMinimum]:

@@ -13,6 +13,10 @@ Terms of friction, each beside the dry friction f_s of a joint, with u = −1 �
     position    f₁ u … f₄ u⁴: dry friction that changes along the way (sealings, preloaded linkages, cables)
     direction   f₊ forwards alone
     speed       f_st/(1 + (v/v_s)²), static above dry friction (Stribeck)
+
+and in place of it
+
+    presliding  f_s z/δ, dz/dt = v − |v| z/δ: dry friction that yields over a distance δ before it slides (Dahl, LuGre without damping)
 """
 
 from __future__ import annotations
@@ -41,10 +45,12 @@ READINGS = ("zero", "command_delay", "measurement_delay")
 KEYS = (*ELEMENTS.values(), *GAINS, *READINGS)
 STARTS = ("start", "start_speed")  # of each run: known as well as its first samples show it, and no part of a result
 ALONG = {"position": 1, "position_2": 2, "position_3": 3, "position_4": 4}  # powers of u
-RUNGS = (*ALONG, "direction", "speed")  # further terms of friction
+PRESLIDING = "presliding"
+RUNGS = (*ALONG, "direction", "speed", PRESLIDING)  # further terms of friction
 WORDS = dict.fromkeys(ALONG, "friction that changes along the way") | {
     "direction": "friction of its own forwards",
     "speed": "static friction",
+    PRESLIDING: "distance over which friction yields",
 }
 
 
@@ -89,7 +95,7 @@ def drive_unknowns(
         if key not in estimated:
             continue
         for e in machine.elements:
-            joint = _only_joint(e, group)
+            joint = only_joint(e, group)
             if e.kind != kind or joint is None:
                 continue
             name, x = e.parameter_name, machine.parameters[e.parameter_name]
@@ -195,7 +201,7 @@ def _stated(machine: Machine) -> dict[str, float]:
     return {} if own is None else dict(zip(own.names, np.sqrt(np.diag(own.covariance)).tolist(), strict=True))
 
 
-def _only_joint(e: Element, group: Sequence[str]) -> str | None:
+def only_joint(e: Element, group: Sequence[str]) -> str | None:
     """The joint of a group that an element acts on directly, and on nothing else."""
     joint = next(iter(e.on), "")
     return joint if len(e.on) == 1 and joint in group and e.on[joint] == 1.0 else None
@@ -205,7 +211,7 @@ def rung_terms(machine: Machine, records: Sequence[DriveRecord]) -> tuple[tuple[
     """Further terms of friction of every joint with dry friction, their values zero, for the positions that records visit."""
     found: list[tuple[DriveUnknown, Element]] = []
     for e in machine.elements:
-        joint = _only_joint(e, machine.coordinates)
+        joint = only_joint(e, machine.coordinates)
         if e.kind != "coulomb" or joint is None:
             continue
         size = machine.parameters[e.parameter_name]

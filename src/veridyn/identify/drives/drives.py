@@ -26,6 +26,7 @@ from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, Dri
 from veridyn.identify.drives.drive_run import machines_of_runs
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.drives.drive_unknowns import (
+    PRESLIDING,
     RUNGS,
     STARTS,
     DriveUnknown,
@@ -35,6 +36,7 @@ from veridyn.identify.drives.drive_unknowns import (
 )
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle
 from veridyn.identify.drives.posterior import DrivePosterior, posterior
+from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.regression.linear_algebra import one_blas_thread
@@ -132,6 +134,8 @@ def identify_drives(
             done.append(fit_group(larger, joints, fitted, [u for u, _ in terms], chosen))
     kept = {u.name for g in done for u in g.unknowns}
     final = machine.with_elements([e for u, e in terms if u.name in kept])
+    yields = {u.joints[0]: u.prior for g in done for u in g.unknowns if u.key == PRESLIDING}
+    final = with_presliding(final, yields)
     return replace(_result(machine, final, done, records[0], chosen), acceptance=how.acceptance)
 
 
@@ -139,16 +143,16 @@ def fit_group(
     machines: Sequence[Machine],
     joints: tuple[str, ...],
     records: tuple[DriveRecord, ...],
-    terms: list[DriveUnknown],
+    further: list[DriveUnknown],
     how: Drives,
 ) -> GroupFit:
-    """The drives of joints that move each other; `machines` of the runs have the elements of all `terms`."""
+    """The drives of joints that move each other; `machines` of the runs have the elements of all `further` terms."""
     base = drive_unknowns(machines[0], joints, label_of(joints), how.estimate)
     if not base:
         raise IdentificationError(
             "there is nothing to estimate.", where=", ".join(joints), expected=", ".join(how.estimate)
         )
-    own = [u for u in terms if u.joints[0] in joints] if how.friction == "auto" else []
+    own = [u for u in further if u.joints[0] in joints] if how.friction == "auto" else []
     base = (*base, *start_unknowns(joints, records))
     group = DriveGroup(machines[0], joints, (*base, *own), machines)
     problem = DriveProblem(group=group, records=records, active=tuple(range(len(base))), weights=np.ones(len(joints)))
@@ -156,7 +160,10 @@ def fit_group(
     problem, found = settle(*problem.reweighted(problem.at(z)), how.iterations)
     tried: tuple[Rung, ...] = ()
     if own:
-        problem, found, tried = choose_terms(problem, found, how.iterations)
+        problem, found, first = choose_presliding(problem, found, how.iterations, rivals=True)
+        problem, found, terms = choose_terms(problem, found, how.iterations)
+        problem, found, last = choose_presliding(problem, found, how.iterations, rivals=False)
+        tried = (*first, *terms, *last)
     problem, found = settle(problem, found, how.iterations, how.tolerance)
     return GroupFit(problem, found, posterior(problem, found), tried)
 
@@ -273,6 +280,6 @@ def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: fl
 
 def _sigmas(d: DriveEstimate) -> float:
     """How far an estimate is from its prior, in deviations of that."""
-    if d.key in ("armature", "viscous", "coulomb", "kp", "kd"):
+    if d.key in ("armature", "viscous", "coulomb", "kp", "kd", PRESLIDING):
         return float(np.log(d.value / d.prior) / (d.prior_sigma / d.prior))
     return (d.value - d.prior) / d.prior_sigma

@@ -8,6 +8,7 @@ independent samples of the log. Only the samples of the fit are looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +57,11 @@ def independent(problem: DriveProblem, found: DriveMinimum) -> float:
     return float((len(raw) * problem.weights**2 * variance).sum())
 
 
+def price(problem: DriveProblem, found: DriveMinimum) -> float:
+    """ln N: by how much a further number has to lower Q."""
+    return math.log(max(independent(problem, found), 2.0))
+
+
 def choose_terms(
     problem: DriveProblem, found: DriveMinimum, iterations: int
 ) -> tuple[DriveProblem, DriveMinimum, tuple[Rung, ...]]:
@@ -63,10 +69,10 @@ def choose_terms(
     tried: list[Rung] = []
     for _ in RUNGS:
         gone = {(r.joint, r.term) for r in tried if not r.kept}
-        chosen = _promising(problem, found, gone)
+        chosen = [k for _, k in promises(problem, found, gone).values()]
         if not chosen:
             break
-        needed = math.log(max(independent(problem, found), 2.0))
+        needed = price(problem, found)
         larger = replace(problem, active=tuple(sorted((*problem.active, *chosen))))
         try:
             new = search(larger, found, iterations=iterations, tolerance=LOOSE_SIGMAS)
@@ -83,10 +89,12 @@ def choose_terms(
     return problem, found, tuple(tried)
 
 
-def _promising(problem: DriveProblem, found: DriveMinimum, gone: set[tuple[str, str]]) -> list[int]:
-    """Of each joint the term whose column promises the largest decrease of Q, where that is more than it costs."""
+def promises(
+    problem: DriveProblem, found: DriveMinimum, gone: Collection[tuple[str, str]] = ()
+) -> dict[str, tuple[float, int]]:
+    """Of each joint the term whose column promises the largest decrease of Q, where that is more than it costs: decrease, unknown."""
     linear, z = found.linear, found.z
-    needed = math.log(max(independent(problem, found), 2.0))
+    needed = price(problem, found)
     active = list(problem.active)
     A, g = linear.normal(active, z)
     J = linear.columns.reshape(-1, linear.columns.shape[2])
@@ -103,4 +111,4 @@ def _promising(problem: DriveProblem, found: DriveMinimum, gone: set[tuple[str, 
         promised = slope**2 / curvature
         if promised > needed and promised > best.get(u.joints[0], (0.0, 0))[0]:
             best[u.joints[0]] = (promised, k)
-    return [k for _, k in best.values()]
+    return best

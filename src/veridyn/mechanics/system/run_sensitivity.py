@@ -265,7 +265,7 @@ def differentiate(I: Numbers, W: Array, y: int, instant: float, h: float, shares
             if w != 0.0:
                 add_to(W, w, I[S_SLOPES] + k * length, length, I[S_STAGE])
         if I[BRISTLES]:
-            differentiate_path(I, W, y, I[STAGE], h * W[I[TABLE_C] + i], I[S], I[S_STAGE])
+            differentiate_path(I, W, y, I[STAGE], float(h * W[I[TABLE_C] + i]), I[S], I[S_STAGE])
         set_right(I, W, shares)
         for b in range(I[BLOCKS]):
             if not block_slope(I, W, b, I[S_SLOPES] + i * length + I[I[BLOCK_AT] + b]):
