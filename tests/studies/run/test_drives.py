@@ -80,6 +80,8 @@ def test_from_files_to_figures(folder: Path, tmp_path: Path):
         ("friction: coulomb", "estimate: [mass]", 2, "'mass' cannot be estimated"),
         ("until: 5, ", "", 2, "rms_held_out needs drives"),
         ("training:", "rows: all\ntraining:", 2, "no rows beside drives"),
+        ("until: 5, ", "until: 5, runs: [{}, {kd: 2}], ", 2, "one for each training log"),
+        ("until: 5, ", "until: 5, runs: [{model: {file: none.xml}}], ", 2, "there is no such model file"),
     ],
 )
 def test_faults_are_named(folder: Path, tmp_path: Path, old: str, new: str, code: int, message: str):
@@ -95,3 +97,23 @@ def test_a_limit_that_is_missed(folder: Path, tmp_path: Path):
     )
     done = run(folder, few, tmp_path)
     assert done.exit_code == 1 and "at most 1e-06 is accepted" in " ".join((done.output + done.stderr).split())
+
+
+def test_logs_with_other_gains_and_loads_join(folder: Path, tmp_path: Path):
+    """kd and viscous friction, which one log leaves open, as in tests/identify/drives/test_drive_run.py; the truth is MuJoCo's."""
+    (folder / "loaded").mkdir()
+    leg(folder / "loaded", 0.6)
+    log = recorded(6.0, 1, kd=2.0, mass=0.6)
+    rows = [log.channels[f"command.{j}"].values for j in JOINTS]
+    rows += [np.degrees(log.channels[f"position.{j}"].values) for j in JOINTS]
+    columns = np.stack([log.channels["command.thigh"].t, *rows], axis=1)
+    head = "t,thigh_cmd,calf_cmd,thigh_enc,calf_enc"
+    np.savetxt(folder / "c.csv", columns, delimiter=",", header=head, comments="", fmt="%.10g")
+    runs = "runs: [{}, {kd: 2, model: {file: loaded/leg.xml, base: fixed}}], "
+    text = STUDY.replace("until: 5, ", "until: 5, " + runs).replace("training: [a.csv]", "training: [a.csv, c.csv]")
+    done = run(folder, text, tmp_path)
+    assert done.exit_code == 0, done.output
+    result = json.loads((tmp_path / "leg-001" / "result.json").read_text("utf-8"))
+    named = {p["name"]: p["value"] for p in result["parameters"]}
+    assert [named[f"{j}_drive.kd"] for j in JOINTS] == pytest.approx([KD, KD], rel=0.03)  # MuJoCo's friction creeps
+    assert "model_2" in result["inputs"]

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from veridyn.identify.drives.drive_method import DEFAULT_KEYS, Drives
-from veridyn.studies.config.identify import IdentifyFile, check_encoder_study
+from veridyn.identify.drives.drive_run import DriveRun
+from veridyn.model.machine import Machine
+from veridyn.studies.config.identify import IdentifyFile, ModelSettings, check_encoder_study
 from veridyn.studies.config.log import Recording
 from veridyn.studies.config.study import Number, StudySection
+
+
+class DriveRunSection(StudySection):
+    """What was different while one of the training logs was recorded; nothing where it is empty."""
+
+    kp: Number | None = Field(default=None, gt=0.0)
+    """Gain of the position of all drives in this log, N*m/rad or N/m."""
+    kd: Number | None = Field(default=None, gt=0.0)
+    """Gain of the speed of all drives in this log, N*m*s/rad or N*s/m."""
+    model: ModelSettings | None = None
+    """The machine of this log, with other loads or another pose of its base: the same joints and elements."""
 
 
 class DrivesSection(StudySection):
@@ -34,11 +48,14 @@ class DrivesSection(StudySection):
     """Steps of each search, at most."""
     tolerance: Number = Field(default=0.3, gt=0.0)
     """The step, in posterior deviations, below which a search has converged."""
+    runs: tuple[DriveRunSection, ...] = ()
+    """What was different in each training log, one for each: other gains, or a machine with other loads. The first describes the result."""
 
-    def method(self) -> Drives:
-        """The same for the estimator."""
-        own = self.model_dump(exclude={"until"})
-        return Drives(until=math.inf if self.until is None else self.until, **own)
+    def method(self, machines: Mapping[int, Machine] | None = None) -> Drives:
+        """The same for the estimator, with machines of runs by their number."""
+        own = self.model_dump(exclude={"until", "runs"})
+        runs = tuple(DriveRun(kp=run.kp, kd=run.kd, machine=(machines or {}).get(k)) for k, run in enumerate(self.runs))
+        return Drives(until=math.inf if self.until is None else self.until, runs=runs, **own)
 
 
 class DrivesAccept(StudySection):
@@ -63,6 +80,11 @@ class DrivesFile(IdentifyFile):
     @model_validator(mode="after")
     def _of_encoders(self) -> DrivesFile:
         check_encoder_study(self, "drives", (*self.training, *self.validation))
+        if self.drives.runs and len(self.drives.runs) != len(self.training):
+            found = f"{len(self.drives.runs)} for {len(self.training)}"
+            raise ValueError(
+                f"drives.runs: one for each training log ({{}} where nothing was different); found {found}"
+            )
         if self.accept.rms_held_out is not None and self.drives.until is None:
             raise ValueError("rms_held_out needs drives: {until: …}, behind which samples are held out")
         if self.accept.rms_validation is not None and not self.validation:

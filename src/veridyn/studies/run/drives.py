@@ -117,13 +117,20 @@ def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> Drive
     inner: Loaded[Any] = loaded
     recorded = Recordings(inner)
     training = [cut_log(recorded, part) for part in recorded.training]
+    models = {
+        k: (("drives", "runs", k, "model"), run.model)
+        for k, run in enumerate(study.drives.runs)
+        if run.model is not None
+    }
+    machines = {k: study_machine(loaded, at, model, "unknown") for k, (at, model) in models.items()}
     with loaded.placing(("drives",), DataError, IdentificationError):
         begun = time.process_time()
-        fit = identify_drives(machine, training, study.drives.method(), progress=progress)
+        fit = identify_drives(machine, training, study.drives.method(machines), progress=progress)
         spent = time.process_time() - begun
         others = [cut_log(recorded, part) for part in recorded.validation] if study.validation else []
         replays = tuple(fit.simulate(log) for log in others)
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
+    inputs |= {f"model_{k + 1}": fingerprint(model_path(loaded, at, model)) for k, (at, model) in models.items()}
     run = DrivesRun(fit, replays, spent, {**inputs, **recorded.hashes})
     return replace(run, missed=tuple(_missed(study, run)))
 
