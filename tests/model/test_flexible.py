@@ -5,10 +5,11 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import veridyn as vd
 from veridyn.errors import ModelError
-from veridyn.mechanics.system.integrate import Method
+from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import motor_inertia
 from veridyn.model.flexible import Flexible, flexible_joints, with_flexible_joints
@@ -95,3 +96,43 @@ def test_what_is_wrong_is_named():
         with_flexible_joints(bar(), {"hip": Flexible(stiffness=-1.0)})
     with pytest.raises(ModelError, match=r"Write on: hip_motor"):
         with_flexible_joints(bar(elements=[motor_inertia("hip", 0.1)]), {"hip": Flexible(stiffness=1.0)})
+
+
+def test_backlash_and_hysteresis_move_as_their_equations() -> None:
+    """Pushed to and fro: a spring with play, and Dahl's law beside it, written here and integrated by SciPy."""
+    play, width, over = 0.02, 1.5, 0.004  # rad, N*m, rad
+    own = Flexible(
+        stiffness=STIFFNESS,
+        damping=DAMPING,
+        inertia=ROTOR,
+        backlash=play,
+        hysteresis=width,
+        hysteresis_deflection=over,
+    )
+    machine = with_flexible_joints(bar(), {"hip": own})
+    assert flexible_joints(machine) == {"hip": own}
+
+    def push(t: float) -> float:
+        return 12.0 * np.sin(9.0 * t) + 6.0 * np.sin(23.0 * t)
+
+    def rate(t: float, y: np.ndarray) -> list[float]:
+        twist, speed = y[1] - y[0], y[3] - y[2]
+        shaft = STIFFNESS * (max(twist - 0.5 * play, 0.0) + min(twist + 0.5 * play, 0.0)) + DAMPING * speed
+        shaft += width * y[4] / over
+        return [y[2], y[3], shaft / ZZ, (push(t) - shaft) / ROTOR, speed - abs(speed) * y[4] / over]
+
+    t = np.linspace(0.0, 1.0, 201)
+    exact = solve_ivp(rate, (0.0, 1.0), np.zeros(5), "LSODA", t, rtol=1e-9, atol=1e-11).y
+    assert np.abs(exact[1] - exact[0]).max() > play  # it goes through the play and beyond
+    method = Method("LSODA", rtol=1e-9, atol=1e-11)
+    found = integrate(machine, t, [0.0, 0.0], [0.0, 0.0], Inputs(lambda t, q, qd: [0.0, push(t)]), method=method).motion
+    np.testing.assert_allclose(found.q.T, exact[:2], atol=2e-5)  # bristles are damped by 1e-5 s here
+
+
+def test_backlash_alone_and_what_no_gear_has() -> None:
+    only = with_flexible_joints(bar(), {"hip": Flexible(stiffness=STIFFNESS, inertia=ROTOR, backlash=0.01)})
+    assert [e.kind for e in only.elements] == ["dead_zone", "damper", "inertia"]
+    with pytest.raises(ModelError, match="its backlash is not zero or more"):
+        with_flexible_joints(bar(), {"hip": Flexible(stiffness=STIFFNESS, inertia=ROTOR, backlash=-0.01)})
+    with pytest.raises(ModelError, match="its hysteresis_deflection is not above zero"):
+        with_flexible_joints(bar(), {"hip": Flexible(stiffness=STIFFNESS, inertia=ROTOR, hysteresis=2.0)})

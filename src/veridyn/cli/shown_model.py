@@ -135,13 +135,17 @@ def print_machine(machine: Machine) -> None:
 
 
 def _flexible(machine: Machine, coordinate: str, own: Flexible) -> str:
-    """Stiffness, damping and rotor inertia of a flexible joint, and the name of its motor side."""
+    """Stiffness, damping, rotor inertia, hysteresis and backlash of a flexible joint, and the name of its motor side."""
     units = dict(zip(machine.parameters.names, machine.parameters.units, strict=True))
     names = [e.parameter_name for e in flexible_elements(coordinate, own)]
-    values = zip(
-        ("stiffness", "damping", "rotor inertia"), (own.stiffness, own.damping, own.inertia), names, strict=True
-    )
+    sizes = (own.stiffness, own.damping, own.inertia, own.hysteresis)
+    values = zip(("stiffness", "damping", "rotor inertia", "hysteresis"), sizes, names, strict=False)
     words = [f"{w} unknown" if np.isnan(x) else f"{w} {number(x)} {unit_text(units[n])}" for w, x, n in values]
+    words += (
+        [f"backlash {number(own.backlash)} {'rad' if machine.kinds[coordinate] == 'turning' else 'm'}"]
+        if own.backlash
+        else []
+    )
     return f"{', '.join(words)}; its motor side is {motor_side(coordinate)}"
 
 

@@ -7,6 +7,10 @@ its inertia J as seen from the joint (that of the rotor times the gear ratio squ
     J θ̈ + K (θ − q) + D (θ̇ − q̇) = Γ_motor             motor side; its own friction is an element on θ
     M q̈ + … − K (θ − q) − D (θ̇ − q̇) = 0               link side, which has no motor
 
+With a `backlash` b the spring has play, K (δ ∓ b/2) outside ±b/2 and nothing inside, where δ = θ − q. A `hysteresis` h is the friction
+inside the gear, half the width of the loop of torque over deflection: h z/w beside the spring, with dz/dδ = 1 − sign(δ̇) z/w, where w is
+the `hysteresis_deflection` over which it builds up (P. R. Dahl, "Solid friction damping of mechanical vibrations", AIAA J. 14, 1976).
+
 The turning of the rotor with the body that carries it is left out, as usual for gear ratios well above one (M. W. Spong, "Modeling and
 control of elastic joint robots", J. Dyn. Sys. Meas. Control 109, 1987). These are ordinary joints and elements, so that every formulation,
 regressor and filter treats them as any other.
@@ -27,6 +31,7 @@ from veridyn.model.place import GROUND
 
 NAN = float("nan")
 FLEXIBLE_KINDS = ("turning", "sliding")
+HYSTERESIS_DAMPING_S = 1e-5  # of the bristles, as good as none: the joint's own damper is beside them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,18 +43,28 @@ class Flexible:
     stiffness : N*m/rad, or N/m of a sliding joint.
     damping : N*m*s/rad or N*s/m; none by default.
     inertia : of the rotor as seen from the joint, that is, times the gear ratio squared; kg*m^2 or kg.
+    backlash : the whole play of the gear, rad or m; none by default.
+    hysteresis : half the width of its loop of torque over deflection, N*m or N; none by default.
+    hysteresis_deflection : over which the hysteresis builds up, rad or m; above zero where there is a hysteresis.
     """
 
     stiffness: float = NAN
     damping: float = 0.0
     inertia: float = NAN
+    backlash: float = 0.0
+    hysteresis: float = 0.0
+    hysteresis_deflection: float = 0.0
 
     @property
     def out_of_range(self) -> dict[str, str]:
         """What cannot have its value → what it may be."""
-        least = {"stiffness": "above zero", "damping": "zero or more", "inertia": "above zero"}
-        value = {key: getattr(self, key) for key in least}
-        return {k: word for k, word in least.items() if value[k] < 0.0 or (value[k] == 0.0 and k != "damping")}
+        above, least = "above zero", "zero or more"
+        words = {"stiffness": above, "inertia": above}
+        words |= dict.fromkeys(("damping", "backlash", "hysteresis", "hysteresis_deflection"), least)
+        if self.hysteresis != 0.0:
+            words["hysteresis_deflection"] = above
+        value = {key: getattr(self, key) for key in words}
+        return {k: word for k, word in words.items() if value[k] < 0.0 or (value[k] == 0.0 and word == above)}
 
 
 def motor_side(coordinate: str) -> str:
@@ -57,15 +72,22 @@ def motor_side(coordinate: str) -> str:
     return f"{coordinate}_motor"
 
 
-def flexible_elements(coordinate: str, flexible: Flexible) -> tuple[Element, Element, Element]:
-    """Spring and damper between both sides of a joint, and the inertia of its rotor."""
+def flexible_elements(coordinate: str, flexible: Flexible) -> tuple[Element, ...]:
+    """Spring, with play where there is backlash, damper, the inertia of the rotor and, where there is one, the hysteresis of a joint."""
     motor = motor_side(coordinate)
     between = {motor: 1.0, coordinate: -1.0}
-    return (
-        Element(kind="spring", on=between, value=flexible.stiffness, name=f"stiffness_{coordinate}"),
+    play = {"gap": 0.5 * flexible.backlash} if flexible.backlash != 0.0 else {}
+    kind = "dead_zone" if play else "spring"
+    made = (
+        Element(kind=kind, on=between, value=flexible.stiffness, name=f"stiffness_{coordinate}", constants=play),
         Element(kind="damper", on=between, value=flexible.damping, name=f"damping_{coordinate}"),
         Element(kind="inertia", on={motor: 1.0}, value=flexible.inertia),
     )
+    if flexible.hysteresis == 0.0:
+        return made
+    inner = {"deflection": flexible.hysteresis_deflection, "time": HYSTERESIS_DAMPING_S}
+    name = f"hysteresis_{coordinate}"
+    return (*made, Element(kind="lugre", on=between, value=flexible.hysteresis, name=name, constants=inner))
 
 
 def motor_body(link: Body) -> Body:
@@ -89,15 +111,29 @@ def flexible_joints(machine: MachineGraph) -> dict[str, Flexible]:
     for joint in machine.joints:
         if joint.kind not in FLEXIBLE_KINDS or motor_side(c := joint.coordinate_names[0]) not in links:
             continue
-        made = flexible_elements(c, Flexible())
-        own = [elements.get(e.parameter_name) for e in made]
-        spring, damper, rotor = (
-            e if e is not None and (e.kind, e.on) == (like.kind, like.on) else None
-            for e, like in zip(own, made, strict=True)
-        )
-        if spring is not None and damper is not None and rotor is not None:
-            found[c] = Flexible(stiffness=spring.value, damping=damper.value, inertia=rotor.value)
+        own = _stated(elements, c)
+        if own is not None:
+            found[c] = own
     return found
+
+
+def _stated(elements: Mapping[str, Element], c: str) -> Flexible | None:
+    """What elements by name say of the flexible joint of a coordinate; None where one of them is missing or acts otherwise."""
+    names = [e.parameter_name for e in flexible_elements(c, Flexible(hysteresis=1.0, hysteresis_deflection=1.0))]
+    spring, damper, rotor = (elements.get(name) for name in names[:3])
+    if spring is None or damper is None or rotor is None:
+        return None
+    soft = elements.get(names[3])
+    own = Flexible(
+        stiffness=spring.value,
+        damping=damper.value,
+        inertia=rotor.value,
+        backlash=2.0 * spring.constants.get("gap", 0.0),
+        hysteresis=0.0 if soft is None else soft.value,
+        hysteresis_deflection=0.0 if soft is None else soft.constants.get("deflection", 0.0),
+    )
+    alike = zip((spring, damper, rotor, *(() if soft is None else (soft,))), flexible_elements(c, own), strict=False)
+    return own if all((e.kind, e.on, e.constants) == (f.kind, f.on, f.constants) for e, f in alike) else None
 
 
 @checked
@@ -109,7 +145,7 @@ def with_flexible_joints(machine: Machine, joints: Mapping[str, Flexible]) -> Ma
     machine : Machine
         Motors, friction and rotor inertias that it has on these coordinates stay where they are, except that the motor moves.
     joints : mapping of coordinates to Flexible
-        Stiffness, damping and rotor inertia of each.
+        Stiffness, damping, rotor inertia, backlash and hysteresis of each.
 
     Returns
     -------

@@ -76,9 +76,20 @@ def test_what_one_line_cannot_hold_is_written_out():
     assert differences(odd, parse_machine(written, "again.yaml")) == ()
 
 
+def test_backlash_and_hysteresis_stay_one_line():
+    more = "damping: 12, backlash: 1e-3, hysteresis: 20, hysteresis_deflection: 2e-4"
+    machine = parse_machine(CARRIED.replace("damping: 12", more, 1), "arm.yaml")
+    assert flexible_joints(machine)["upper"].backlash == 1e-3
+    written = model_text(machine)
+    assert "backlash: 0.001" in written and "hysteresis: 20" in written and "name: upper_motor" not in written
+    assert differences(machine, parse_machine(written, "again.yaml")) == ()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("damping: 12", "damping: 12, backlash: unknown", "backlash"),
+        ("damping: 12", "damping: 12, hysteresis: 2", "hysteresis_deflection"),
         ("joint: sliding", "joint: fixed", r"body 'lower' \(line 13\): a joint of this kind cannot be flexible"),
         ("stiffness: 4e4", "stiffness: -4e4", r"flexible \(line 7\): its stiffness cannot be this"),
         ("stiffness: 4e4", "stifness: 4e4", r"Did you mean 'stiffness'"),

@@ -91,3 +91,35 @@ def test_bad_input_is_named(run):
         identify_flexible(arm.machine(), good, joints=["knee"])
     with pytest.raises(DataError, match="FlexibleSettings"):
         FlexibleSettings(spread=-1.0)
+
+
+def test_a_gyroscope_on_the_link_shows_as_much():
+    """Two masses in closed form, as in the example of identify_flexible: 500 N m/rad; its rate has noise and a zero of its own."""
+    rng = np.random.default_rng(8)
+    t = np.arange(0, 20, 0.002)
+    q, qd = 0.4 * np.sin(3 * t) + 0.1 * np.sin(11 * t), 1.2 * np.cos(3 * t) + 1.1 * np.cos(11 * t)
+    qdd = -9 * 0.4 * np.sin(3 * t) - 121 * 0.1 * np.sin(11 * t)
+    theta = q + 0.3 * qdd / 500
+    thetadd = qdd + 0.3 / 500 * (81 * 0.4 * np.sin(3 * t) + 14641 * 0.1 * np.sin(11 * t))
+    values = {
+        "qd.hip": qd + 0.01 + 0.005 * rng.normal(size=len(t)),
+        "q.hip_motor": theta + 1e-5 * rng.normal(size=len(t)),
+        "force.hip_motor": 0.2 * thetadd + 0.3 * qdd,
+    }
+    units = {"qd.hip": "rad/s", "q.hip_motor": "rad", "force.hip_motor": "N*m"}
+    bar = vd.Link(name="bar", inertia=[0.01, 0, 0, 0.3, 0, 0.3, 0.6, 0, 0, 2.0])
+    rigid = vd.Machine.build([bar], [vd.Joint(name="hip", a="ground", b="bar", actuated=True)], gravity=(0, 0, 0))
+    machine = vd.model.with_flexible_joints(rigid, {"hip": vd.model.Flexible(stiffness=700.0, inertia=0.2)})
+    found = identify_flexible(machine, vd.Experiment.from_arrays(t, values, units)).joints["hip"].stiffness
+    assert found.determined and abs(found.value - 500.0) < 3.0 * found.sigma < 5.0
+
+
+def test_play_is_refused():
+    bent = vd.model.Flexible(stiffness=4000.0, inertia=arm.ROTOR, backlash=0.01)
+    rigid = vd.Machine.build(
+        [vd.Link(name="bar", inertia=[0.1, 0, 0, 2.6, 0, 2.6, 4.8, 0, 0, 12.0])],
+        [vd.Joint(name="hip", a="ground", b="bar", actuated=True)],
+    )
+    machine = vd.model.with_flexible_joints(rigid, {"hip": bent})
+    with pytest.raises(DataError, match="a stiffness beside backlash is not identified"):
+        identify_flexible(machine, vd.Experiment({}, "none"))

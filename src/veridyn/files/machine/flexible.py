@@ -24,6 +24,8 @@ from veridyn.model.graph import Body
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 
+UNKNOWN = ("stiffness", "damping", "inertia")  # may be so; others are constants inside laws
+
 
 def read_flexible(read: Reader, at: Mapping[str, Node], where: str, kind: str) -> Flexible | None:
     """The key ``flexible`` of a joint of this kind, from the keys of its entry; None where it is rigid."""
@@ -40,9 +42,10 @@ def read_flexible(read: Reader, at: Mapping[str, Node], where: str, kind: str) -
             hint = f"Drop '{key}': the motor acts on the motor side, the link side is passive."
             read.fault(told, "a flexible joint has a motor.", where, hint=hint)
     own = read.mapping(node, here, FLEXIBLE, required=("stiffness",))
-    given = {key: read.number(value, here, key, unknown=True) for key, value in own.items()}
+    given = {key: read.number(value, here, key, unknown=key in UNKNOWN) for key, value in own.items()}
     for key, least in Flexible(**given).out_of_range.items():
-        read.fault(own[key], f"its {key} cannot be this.", here, f"a number {least}", f"{given.pop(key):g}")
+        found = f"{given.pop(key):g}" if key in given else "none"
+        read.fault(own.get(key, node), f"its {key} cannot be this.", here, f"a number {least}", found)
     return Flexible(**given)
 
 

@@ -142,7 +142,7 @@ DESCRIPTIONS = {
     "joint": "Kind of the joint that carries it, along or about the body's own z axis.",
     "sigma": "Standard deviation of the noise, in the sensor's unit; of a body, its kind of joint: 0 turning, 1 sliding, 2 fixed.",
     "actuated": "Whether a motor acts here, or the names of the coordinates on which one does.",
-    "flexible": "Stiffness, damping and rotor inertia seen from the joint: NAME is its link side, NAME_motor its motor side.",
+    "flexible": "Stiffness, damping, backlash, hysteresis and rotor inertia, seen from the joint NAME; its motor side is NAME_motor.",
     "mu": "The same as actuated, as a number.",
     "mdh": "Modified Denavit-Hartenberg parameters, rad and m; θ or r is where the coordinate is zero.",
     "placement": "A frame instead of a table: position, and rotation, rpy or axis.",

@@ -24,6 +24,7 @@ from scipy.signal import csd, welch
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, part_at
+from veridyn.identify.flexible.recording import refuse_play
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints, motor_side
 from veridyn.model.machine import Machine
@@ -117,6 +118,7 @@ def identify_resonance(
     if joint not in known:
         found = ", ".join(known) or "none"
         raise DataError("it is no flexible joint of this machine.", where=part_at("joint", joint), found=found)
+    refuse_play(joint, known[joint])
     J = known[joint].inertia
     if not (np.isfinite(J) and np.isfinite(known[joint].stiffness)):
         hint = f"Give flexible: {{stiffness: …, inertia: …}} at '{joint}'."

@@ -1,7 +1,9 @@
 """What a log has of one flexible joint: both encoders and the motor's torque on one clock, checked for the usual mistakes.
 
 The channels of the joint NAME are ``q.NAME`` (link encoder), ``q.NAME_motor`` (motor encoder) and ``force.NAME_motor`` (its torque),
-the last two in the units of the joint: the motor's angle divided by the gear ratio u, its torque times u.
+the last two in the units of the joint: the motor's angle divided by the gear ratio u, its torque times u. In place of a link encoder a
+gyroscope on the link will do, turned so that it reads the rate about the joint's axis (of a link that only this joint moves): ``qd.NAME``.
+Its integral is the angle of the link but for an unknown start and the drift of its zero, which is the slope of motor less link over time.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.model.experiment import Experiment
-from veridyn.model.flexible import motor_side
+from veridyn.model.flexible import Flexible, motor_side
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import derivative
 from veridyn.signals.resample import resample, uniform_rate
@@ -78,11 +81,12 @@ class JointSamples:
 
 def joint_recording(log: Experiment, joint: str) -> JointRecording:
     """The channels of a flexible joint on the clock of its motor encoder; what is wrong with them is refused by name."""
-    names = (f"q.{motor_side(joint)}", f"q.{joint}", f"force.{motor_side(joint)}")
+    by_rate = f"q.{joint}" not in log.channels and f"qd.{joint}" in log.channels
+    names = (f"q.{motor_side(joint)}", f"{'qd' if by_rate else 'q'}.{joint}", f"force.{motor_side(joint)}")
     faults = Faults()
     for name in names:
         if name not in log.channels:
-            hint = did_you_mean(name, [*log.channels])
+            hint = did_you_mean(name, [*log.channels]) or f"A gyroscope on the link is qd.{joint}."
             faults.add("it is needed, and missing.", where=part_at("channel", name), hint=hint)
     faults.raise_if_any(DataError, log.name)
     motor, link, torque = (log.channels[name] for name in names)
@@ -94,9 +98,31 @@ def joint_recording(log: Experiment, joint: str) -> JointRecording:
         found = ", ".join(f"{c.name} {c.t[0]:g} to {c.t[-1]:g} s" for c in (motor, link, torque))
         raise DataError(what, where=log.name, found=found, hint="Bring them to one clock.")
     one = resample(Experiment({c.name: c for c in (motor, link, torque)}, log.name), clock)
-    made = JointRecording(log.name, rate, *(one.channels[name].values for name in names))
+    motor_angle, link_angle, force = (one.channels[name].values for name in names)
+    if by_rate:
+        link_angle = _integrated(link_angle, motor_angle, rate)
+    made = JointRecording(log.name, rate, motor_angle, link_angle, force)
     _check(made, joint)
     return made
+
+
+def _integrated(speed: Array, motor: Array, rate: float) -> Array:
+    """The angle of a link from its rate, without the drift against the motor that the zero of a gyroscope makes.
+
+    Trapezoids would shorten fast motion by (ωh)²/12, which beside a small deflection is not small: a cubic spline is integrated.
+    """
+    t = np.arange(len(speed)) / rate
+    angle = np.asarray(CubicSpline(t, speed).antiderivative()(t), dtype=np.float64)
+    return angle + np.polyval(np.polyfit(t, motor - angle, 1), t)
+
+
+def refuse_play(joint: str, own: Flexible) -> None:
+    """Refuse a joint whose backlash or hysteresis the equations of a spring do not have."""
+    words = [word for word in ("backlash", "hysteresis") if getattr(own, word) != 0.0]
+    if words:
+        hint = "Leave them out: what they do is then part of the stiffness."
+        what = f"a stiffness beside {' and '.join(words)} is not identified."
+        raise DataError(what, where=part_at("joint", joint), hint=hint)
 
 
 def _check(r: JointRecording, joint: str) -> None:

@@ -28,6 +28,7 @@ from veridyn.identify.flexible.recording import (
     JointSamples,
     joint_recording,
     largest_speed,
+    refuse_play,
     samples_of,
 )
 from veridyn.identify.statistics.determined import DETERMINED_INFORMATION, DETERMINED_SHARE
@@ -255,6 +256,8 @@ def identify_flexible(
     if not known:
         hint = "Add flexible: {stiffness: …, inertia: …} to its joints."
         raise DataError("it has no flexible joint.", where=machine.name, hint=hint)
+    for c in wanted or known:
+        refuse_play(c, known[c])
     data = [logs] if isinstance(logs, Experiment) else list(logs)
     chosen = {c: [joint_recording(log, c) for log in data] for c in wanted or known}
     first = {c: _fitted(machine, c, recordings, own, None) for c, recordings in chosen.items()}
