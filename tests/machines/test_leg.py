@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import veridyn as vd
+from veridyn.identify.drives.drive_log import drive_records
+from veridyn.identify.drives.drive_unknowns import rung_terms
 from veridyn.machines.leg import DRIVES, JOINTS, QUANTUM, _equations, _simulated, demonstration, leg
+from veridyn.model.motion import Motion
 
 
 def test_equations_by_hand_are_those_of_the_file() -> None:
@@ -43,3 +46,21 @@ def test_what_is_recorded() -> None:
         assert steps == pytest.approx(np.round(steps), abs=1e-6)
         assert np.abs(np.gradient(asked.values, asked.t)).max() < 21.0  # rad/s, what drives of this size reach
     assert made.truth["fs_calf"] == pytest.approx(DRIVES[1].dry, abs=0.1)
+
+
+def test_the_truth_of_friction_along_the_way_is_that_of_the_law() -> None:
+    """fs + fq u as an identification writes it, u about the middle of what was read, is dry + slope (q − middle) of the true angle q."""
+    made = demonstration(np.random.default_rng(4), quick=True)
+    record = drive_records(made.model, made.training)[0].until(made.fitted)
+    law = next(e for u, e in rung_terms(made.model, [record]) if u.name == "fq_calf")
+    machine = made.model.with_elements([law])
+    q2 = np.linspace(-2.0, -1.2, 9)
+    q, v = (
+        np.stack([np.zeros(9), q2], axis=1),
+        np.stack([np.zeros(9), np.full(9, 5.0)], axis=1),
+    )  # far above the rounding
+    D = vd.regressor(machine, Motion(np.arange(9.0), q, v, np.zeros((9, 2))))[:, 1]
+    columns = D[:, [machine.parameters.index(name) for name in ("fs_calf", "fq_calf")]]
+    true = DRIVES[1].dry + DRIVES[1].slope * (q2 - DRIVES[1].middle)
+    # Middle and half of the way stand in the formula with three decimals.
+    assert columns @ [made.truth["fs_calf"], made.truth["fq_calf"]] == pytest.approx(true, abs=2e-3)

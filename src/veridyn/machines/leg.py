@@ -148,12 +148,16 @@ def _equations(q1: float, q2: float, v1: float, v2: float) -> tuple[float, float
 
 
 def _truth(log: Experiment, fitted: float) -> dict[str, float]:
-    """The same numbers as an identification names them; friction that changes along the way is about the middle of the fitted samples."""
+    """The same numbers as an identification names them.
+
+    Friction that changes along the way is dry + slope (q − middle) of the true angle q, about the middle of what the encoder read over
+    the fitted samples: the zero of the encoder is not known when that law is written down.
+    """
     out = {"thigh.command_delay": DELAY}
     for joint, d in zip(JOINTS, DRIVES, strict=True):
         read = log[f"position.{joint}"]
         q = read.values[read.t < fitted]
-        middle, half = 0.5 * (q.max() + q.min()) - d.zero, 0.5 * (q.max() - q.min())
+        middle, half = 0.5 * (q.max() + q.min()), 0.5 * (q.max() - q.min())
         out |= {
             f"Ia_{joint}": d.armature,
             f"h_{joint}": d.viscous,
