@@ -8,6 +8,8 @@ Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drive
     delay_rms          of the estimates of delays, s (goal 0.2 ms)
     named              whether every number that is not determined is in a direction that the fit names as open
 
+``--peers`` prints what others make of the log of a real quadruped, beside veridyn (:mod:`benchmarks.drives_peers`).
+
 Kinds of friction take turns from seed to seed unless one is asked for; with friction that is not Coulomb's its numbers are not counted.
 
 :func:`jacobian` is the line of ``python -m benchmarks`` on a real quadruped, a Unitree Go2 (in the folder that VERIDYN_DATA names).
@@ -31,6 +33,7 @@ import numpy as np
 
 import veridyn as vd
 from benchmarks.clock import best_of
+from benchmarks.drives_peers import peer_lines
 from benchmarks.foreign.quadruped import KD, KP, LEGS, Friction, drawn, machine, recorded
 from veridyn.errors import IdentificationError, VeridynWarning
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
@@ -201,13 +204,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.drives", description="Deviations of drives from encoders."
     )
     parser.add_argument("--foreign", action="store_true", help="quadrupeds that MuJoCo simulated")
+    parser.add_argument("--peers", action="store_true", help="MuJoCo with SciPy and mujoco.sysid on the log of a Go2")
+    parser.add_argument("--iterations", type=int, default=10, help="of each peer, at most")
     parser.add_argument("--seeds", type=int, default=20, help="how many quadrupeds")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
     parser.add_argument("--kind", choices=("coulomb", "uneven", "soft"), help="dry friction of all of them")
     parser.add_argument("--json", action="store_true", help="every number beside its truth")
     asked = parser.parse_args(arguments)
+    if asked.peers:
+        for line in peer_lines(asked.iterations):
+            print(line, flush=True)
+        return 0
     if not asked.foreign:
-        parser.error("nothing to do: --foreign")
+        parser.error("nothing to do: --foreign or --peers")
     found = []
     for seed in range(asked.seed, asked.seed + asked.seeds):
         found.append(outcome(seed, asked.kind or KINDS[seed % len(KINDS)]))
