@@ -192,18 +192,21 @@ class MachineSystem:
         """Filter steps by machine code, for one caller; `about`: along the tangent at this state. None where there are none such."""
         return None if self.steps is None else self.steps(self, gate, about)
 
-    def later(self, inputs: Array, dt: float) -> Array | None:
-        """The inputs of a moment dt seconds later, where none are given then: prescribed coordinates go on with q̈; None without any."""
-        if not self.model.prescribed or not len(inputs):
+    def later(self, inputs: Array, dt: float | Array) -> Array | None:
+        """The inputs (…, p) of a moment dt (…) seconds later, where none are given then; None without any.
+
+        Prescribed coordinates go on with q̈.
+        """
+        if not self.model.prescribed or not inputs.shape[-1]:
             return None
         out, place = inputs.copy(), {name: k for k, name in enumerate(self.inputs)}
         for name in self.model.prescribed:
             q, qd, qdd = (place.get(f"{symbol}.{name}", -1) for symbol in ("q", "qd", "qdd"))
-            rate, rising = (inputs[k] if k >= 0 else 0.0 for k in (qd, qdd))
+            rate, rising = (inputs[..., k] if k >= 0 else 0.0 for k in (qd, qdd))
             if q >= 0:
-                out[q] += dt * rate + 0.5 * dt**2 * rising
+                out[..., q] += dt * rate + 0.5 * dt**2 * rising
             if qd >= 0:
-                out[qd] += dt * rising
+                out[..., qd] += dt * rising
         return out
 
     def densities(self, number: int) -> tuple[Array, Array]:

@@ -75,7 +75,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
         if channel.name.startswith("q."):
             ages = np.maximum(readings.t - channel.t[acting], 0.0)
     if system.model.prescribed and known and hold == "zero":
-        held = np.array([system.later(one, age) for one, age in zip(held, ages.tolist(), strict=True)])
+        held = np.asarray(system.later(held, ages))
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(_muted(system, log, readings, delays), inputs=held, arrival=arrival)
 

@@ -11,6 +11,7 @@ from veridyn.observe.observation import Observation
 from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import CORNERS, buggy
 from veridyn.papers.buggy.observers import (
+    REFRESH,
     SUSPENSIONS,
     Scored,
     error_ekf,
@@ -153,13 +154,14 @@ def test_the_error_ekf_leaves_suspensions_to_the_model(found: dict[str, Observat
     assert len(small.system.outputs) == 16  # position 3, velocity 2, course, gyroscope 3, accelerometer 3, wheels 4
 
 
-def test_derivatives_kept_over_steps_leave_the_error_ekf_alone(
-    truth: BuggyTruth, log: Experiment, scores: dict[str, Scored]
-):
-    """By less than a quarter of its deviations: it needs them for the accelerometer alone."""
+def test_derivatives_kept_over_steps_leave_the_error_ekf_alone(truth: BuggyTruth, log: Experiment):
+    """By less than a quarter of its deviations: it needs them for the accelerometer alone.
+
+    Without a gate, whose decision on a reading next to it, a matter of rounding, moves a rate by .4 deviations.
+    """
     model = buggy(rolling_resistance=0.030)
-    exact = replace(error_ekf(), method=ErrorEKF(refresh=1))
-    fresh, kept = scored(exact.observe(model, log, standing_start(model)), truth), scores["error_ekf"]
+    made = (replace(error_ekf(), method=ErrorEKF(refresh=refresh, gate=None)) for refresh in (1, REFRESH))
+    fresh, kept = (scored(one.observe(model, log, standing_start(model)), truth) for one in made)
     carried = fresh.sigma[-1] > 0.0
     apart = np.sqrt(np.mean(((kept.errors - fresh.errors)[:, carried] / fresh.sigma[:, carried]) ** 2, axis=0))
     assert apart.max() < 0.25

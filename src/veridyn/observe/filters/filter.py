@@ -203,7 +203,10 @@ class Passing:
     def __init__(self, how: Filter, system: System) -> None:
         self._how, self._system = how, system
         self._compiled = how.compiled_step(system)
-        self._gate = RobustGate(len(system.outputs)) if how.gate == "auto" else None
+        own = getattr(self._compiled, "gate_readings", None) if how.gate == "auto" else None
+        self._gates_itself = own is not None  # machine code has the gate, and shares its state
+        shared = None if own is None else own()
+        self._gate = RobustGate(len(system.outputs), shared) if how.gate == "auto" else None
         self._ungated = how if self._gate is None else replace(how, gate=None)
         self._plain: tuple[CompiledStep | None] | None = None  # steps without a gate, made when one opens
         self.by_reference = 0
@@ -224,19 +227,32 @@ class Passing:
             self._gate = RobustGate(len(self._system.outputs))
 
     def marched(
-        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+        self,
+        belief: Belief,
+        before: Array,
+        t: Array,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
     ) -> tuple[int, Array]:
         """The first of many steps in one call of machine code, as far as it goes: how many, and their results a row each.
 
-        From `belief` under the inputs `before` to the readings at t[0], t[1] and so on. None are done where a step has no such code.
+        From `belief` under the inputs `before` to the readings at t[0], t[1] and so on, with the deviations `sigma` (N, m) where they have
+        some of their own. None are done where a step has no such code.
         """
-        march = getattr(self._compiled, "march", None)
-        if march is None or belief.t is None or (self._gate is not None and self._gate.some_open):
+        march, gate = getattr(self._compiled, "march", None), None if self._gates_itself else self._gate
+        if march is None or belief.t is None or (gate is not None and gate.some_open):
             return 0, np.zeros((0, 0))
-        done, rows = march(belief, before, t, values, flags, inputs)
-        if self._gate is not None and done:
+        if sigma is None:
+            done, rows = march(belief, before, t, values, flags, inputs)
+        elif getattr(self._compiled, "takes_deviations", False):
+            done, rows = march(belief, before, t, values, flags, inputs, sigma)
+        else:
+            return 0, np.zeros((0, 0))
+        if gate is not None and done:
             m = len(self._system.outputs)
-            self._gate.taken((rows[:done, -3 - m : -3] == USED).sum(axis=0))
+            gate.taken((rows[:done, -3 - m : -3] == USED).sum(axis=0))
         return done, rows
 
     def __call__(
@@ -250,9 +266,14 @@ class Passing:
         sigma: Array | None = None,
     ) -> Passage:
         """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
-        gate = self._gate
+        gate, compiled = self._gate, self._compiled
+        if self._gates_itself and compiled is not None:
+            found = compiled(belief, before, t, values, flags, inputs, sigma)
+            if found is not None:
+                return found
+            compiled, self._plain = None, (None,)
         if gate is None or not gate.some_open:
-            passed = self._passed(self._how, self._compiled, belief, before, t, values, flags, inputs, sigma)
+            passed = self._passed(self._how, compiled, belief, before, t, values, flags, inputs, sigma)
             if gate is None:
                 return passed
             if OUTLIER not in passed.status.tolist():

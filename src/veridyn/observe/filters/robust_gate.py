@@ -35,23 +35,37 @@ WIDEST = (
     1e4  # of an innovation's variance: what is farther than a hundred deviations is no filter that is a little wrong
 )
 OUTLIER = int(Status.OUTLIER)
+# Rows of a gate's state, a column for each output: 1 where it is open; what is left of the allowance; 1 where all of it was earned at some
+# time, and where it was open before; good readings in a row while it is open; the latest reading that was beyond.
+OPEN, LEFT, TRUSTED, OPENED, GOOD, LATEST = range(6)
+
+
+def gate_state(outputs: int) -> Array:
+    """The state (6, m) of a gate at the start of a run."""
+    state = np.zeros((6, outputs))
+    state[LEFT], state[LATEST] = AT_FIRST, np.nan
+    return state
 
 
 class RobustGate:
-    """What each of m outputs has left of its allowance, and for which of them the gate is `open` (m,); for one caller."""
+    """What each of m outputs has left of its allowance, and for which of them the gate is `open` (m,); for one caller.
 
-    def __init__(self, outputs: int) -> None:
+    `state`: that of a compiled step, which changes it too; None for a gate of its own.
+    """
+
+    def __init__(self, outputs: int, state: Array | None = None) -> None:
         self.limit = threshold(1.0 - FALSE_ALARMS)
-        self.open: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)
-        self.some_open = False
-        self._left = np.full(outputs, AT_FIRST)
-        self._trusted: NDArray[np.bool_] = np.zeros(
-            outputs, dtype=np.bool_
-        )  # whether all of it was earned, at some time
-        self._opened: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)  # before
-        self._good = np.zeros(outputs, dtype=np.int64)  # in a row, while the gate is open
-        self._latest = np.full(outputs, np.nan)  # reading that was beyond
+        self._state = gate_state(outputs) if state is None else state
+        self._shared = state is not None
         self._whole = False  # whether every allowance is whole, so that good readings change nothing
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        return np.asarray(self._state[OPEN] != 0.0)
+
+    @property
+    def some_open(self) -> bool:
+        return bool(self._state[OPEN].any())
 
     def beyond(self, c: Correction) -> NDArray[np.bool_]:
         """The readings (m,) beyond the gate, of those that are used or that a gate has refused."""
@@ -62,32 +76,36 @@ class RobustGate:
         """So many readings (m,) of each output were good, and none was beyond the gate."""
         if self._whole:
             return
-        self._left[~self.open] += EARNED * good[~self.open]
-        np.minimum(self._left, ALLOWED, out=self._left)
-        self._trusted |= self._left >= ALLOWED
-        self._whole = not self.some_open and bool((self._left >= ALLOWED).all())
+        state, shut = self._state, ~self.open
+        state[LEFT, shut] += EARNED * good[shut]
+        self._capped()
+        self._whole = not self._shared and bool(shut.all() and (state[LEFT] >= ALLOWED).all())
+
+    def _capped(self) -> None:
+        """No allowance beyond the whole one; who had it is trusted."""
+        np.minimum(self._state[LEFT], ALLOWED, out=self._state[LEFT])
+        self._state[TRUSTED, self._state[LEFT] >= ALLOWED] = 1.0
 
     def spend(self, beyond: NDArray[np.bool_], status: Codes, values: Array) -> NDArray[np.bool_]:
         """Take note of a step with readings beyond the gate, or with an open one; the outputs for which it opens for the first time.
 
         A sensor that repeats the reading which was beyond tells nothing new, and costs nothing.
         """
-        spends = beyond & (values != self._latest)
-        self._latest[beyond] = values[beyond]
-        opens = np.asarray(spends & ~self.open & (self._left < 1.0))
-        self._left[spends & ~self.open & ~opens] -= 1.0
+        state, was_open = self._state, self.open
+        spends = beyond & (values != state[LATEST])
+        state[LATEST, beyond] = values[beyond]
+        opens = np.asarray(spends & ~was_open & (state[LEFT] < 1.0))
+        state[LEFT, spends & ~was_open & ~opens] -= 1.0
         good = (status == USED) & ~beyond
-        self._left[good & ~self.open] += EARNED
-        np.minimum(self._left, ALLOWED, out=self._left)
-        self._trusted |= self._left >= ALLOWED
-        self._good[good & self.open] += 1
-        self._good[beyond] = 0
-        closes = self.open & (self._good >= CLOSES_AFTER)
-        self._left[closes], self.open[closes] = ALLOWED, False
-        self.open |= opens
-        self.some_open, self._whole = bool(self.open.any()), False
-        first = opens & ~self._opened & self._trusted
-        self._opened |= opens
+        state[LEFT, good & ~was_open] += EARNED
+        self._capped()
+        state[GOOD, good & was_open] += 1.0
+        state[GOOD, beyond] = 0.0
+        closes = was_open & (state[GOOD] >= CLOSES_AFTER)
+        state[LEFT, closes], state[OPEN, closes] = ALLOWED, 0.0
+        state[OPEN, opens], self._whole = 1.0, False
+        first = opens & (state[OPENED] == 0.0) & (state[TRUSTED] != 0.0)
+        state[OPENED, opens] = 1.0
         return np.asarray(first)
 
     def deviations(self, c: Correction, R: Array, sigma: Array | None, beyond: NDArray[np.bool_]) -> Array:

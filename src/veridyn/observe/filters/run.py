@@ -24,7 +24,8 @@ from veridyn.observe.streaming.stream import Stream
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
-MARCHED = 500  # steps in one call of machine code: their results are held twice for a while
+MARCHED = 500  # steps in one call of machine code, at most: their results are held twice for a while
+HELD_NUMBERS = 500_000  # of such results (4 MB), so that they are still in the processor's cache when they are read
 SINGLES = 16  # steps one by one, after one that machine code has left to Python, before many are tried again
 
 
@@ -81,11 +82,14 @@ def _fill(
     history: _Filled, step: Passing, settings: Filter, log: Measurements, belief: Belief, progress: Progress = silent
 ) -> None:
     flags = in_order(settings, log).flags
+    size, n, m = len(belief.x), len(belief.P), log.values.shape[1]
+    together = max(1, min(MARCHED, HELD_NUMBERS // (2 * size + 3 * n**2 + 2 * n * m)))
     u, k, singles = log.inputs[0], 0, 0
     while k < len(log):
-        if not singles and log.sigma is None:  # many steps in one call, where no reading has a noise of its own
-            part = slice(k, k + MARCHED)
-            done, rows = step.marched(belief, u, log.t[part], log.values[part], flags[part], log.inputs[part])
+        if not singles:  # many steps in one call
+            part = slice(k, k + together)
+            own = None if log.sigma is None else log.sigma[part]
+            done, rows = step.marched(belief, u, log.t[part], log.values[part], flags[part], log.inputs[part], own)
             singles = 1 if done else SINGLES
             if done:
                 history.put_rows(k, done, rows)

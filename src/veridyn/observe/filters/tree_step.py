@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.model import TreeModel
 from veridyn.mechanics.tree.steps.record import call_addresses
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of
+from veridyn.observe.filters.kernels.robust_gate import gated_of
 from veridyn.observe.filters.kernels.tree_step import (
     ActingLoads,
     Held,
@@ -36,6 +39,8 @@ class TreeStep:
     `gate`: the probability that a good reading passes, None without a gate. It works in the memory of the tree's model; not for two
     threads at once.
     """
+
+    takes_deviations: ClassVar[bool] = True  # when it marches
 
     def __init__(self, system: MachineSystem, model: TreeModel, gate: float | None) -> None:
         n, m = len(system.states), len(system.outputs)
@@ -63,6 +68,7 @@ class TreeStep:
             bias=np.array(system.table.bias, dtype=np.float64),
             selector=np.ascontiguousarray(system.selector),
             wraps=system.wraps.astype(np.int8),
+            sensors=self._R,
             R=self._R.copy(),
             settings=TreeSettings(
                 error_model=ERROR_MODELS[system.error_model],
@@ -93,11 +99,13 @@ class TreeStep:
                 product=np.zeros((n, n)),
             ),
             corrected=corrected_of(n, m, system.considered),
+            gate=gated_of(n, m, system.reports_changes),
             bounds=_bounds(system),
             clock=TreeClock(np.array([0, 1, 0], dtype=np.int64), np.zeros(1)),
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)
+        self._rows = np.empty((0, self._layout.size))  # results of many steps, until they are read
         self._standing: list[list[float] | None] = [None, None]  # the inputs that stand in `before` and in `now`
 
     def adopt(self, system: MachineSystem) -> None:
@@ -108,6 +116,11 @@ class TreeStep:
         """Compute derivatives at every so many steps only, and end Newton's method of the steps between as soon as noise hides the rest."""
         self._parts.clock.steps[1] = steps
         self._parts.W[self._parts.I[tree.ENOUGH]] = ENOUGH if steps > 1 else 0.0
+
+    def gate_readings(self) -> Array:
+        """Let all readings from now on pass a robust gate in machine code: its state, as a `RobustGate` has it."""
+        self._parts.gate.on[0] = 1
+        return self._parts.gate.state
 
     def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes.
@@ -159,22 +172,33 @@ class TreeStep:
         return CompiledPassage(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
 
     def march(
-        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+        self,
+        belief: Belief,
+        before: Array,
+        t: Array,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
     ) -> tuple[int, Array]:
         """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
 
-        It ends before a step in which the gate refuses a reading.
+        `sigma` (N, m): deviations of the readings, NaN for the sensor's own. The rows are written over at the next call.
         """
-        s, rows = self._parts, np.empty((len(t), self._layout.size))
+        s = self._parts
+        if len(self._rows) < len(t):
+            self._rows = np.empty((len(t), self._layout.size))
+        rows = self._rows
         if len(before) != inputs.shape[1]:
             return 0, rows
         clock, readings, codes, given = with_start(belief, before, t, values, flags, inputs)
         loads = self._zero + given @ self._by_input if given.shape[1] else np.tile(self._still, (len(clock), 1))
+        own = np.zeros((0, len(s.values))) if sigma is None else np.ascontiguousarray(np.vstack([sigma[:1], sigma]))
         s.x[:], s.P[:] = belief.x, belief.P
-        if self._changed:
-            s.R[:], self._changed = self._R, False
+        if self._changed or sigma is not None:
+            s.R[:], self._changed = self._R, sigma is not None
         self._standing = [None, None]
-        return int(tree_march(self._bound.address, clock, readings, codes, loads, rows)), rows
+        return int(tree_march(self._bound.address, clock, readings, codes, own, loads, rows)), rows
 
     def _act(self, place: ActingLoads, inputs: Array) -> None:
         """Inputs as they are given; none given, as the model has them."""

@@ -22,8 +22,9 @@ from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import call_kernel, call_step
 from veridyn.mechanics.tree.steps.states import put, set_unknown
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results, refuses
+from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
+from veridyn.observe.filters.kernels.robust_gate import Gated, correct_gated, restore
 
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
@@ -95,7 +96,8 @@ class TreeFilter(NamedTuple):
     bias: Vector  # (m,)
     selector: Matrix  # (m, biases)
     wraps: Codes
-    R: Matrix
+    sensors: Matrix  # R of the sensors' own noise
+    R: Matrix  # that of the readings in hand
     settings: TreeSettings
     x: Vector  # given: state, covariance, what acts over the step and from its end on, readings
     P: Matrix
@@ -105,6 +107,7 @@ class TreeFilter(NamedTuple):
     flags: Codes
     found: TreePrediction
     corrected: Corrected
+    gate: Gated
     bounds: Held
     clock: TreeClock
     out: Vector
@@ -123,13 +126,14 @@ def tree_march(
     t: Array,
     values: Array,
     flags: NDArray[np.int8],
+    sigma: Array,
     loads: Array,
     rows: Array,
 ) -> int:
     """Steps from x and P of the record, which stand at t[0], to t[1], t[2] and so on: how many were done, their results into `rows`.
 
-    `loads`: what acts from each time on, `extra` and `outside` side by side. It ends where the reference must go on, and before a step in
-    which the gate refuses a reading.
+    `sigma`: deviations of the readings, NaN for the sensor's own; no rows where all are. `loads`: what acts from each time on, `extra` and
+    `outside` side by side. It ends where the reference must go on.
     """
     s = opened(address, TreeFilter)
     N, n, split = len(s.x), len(s.P), len(s.before.extra)
@@ -140,7 +144,9 @@ def tree_march(
             s.before.outside[i], s.now.outside[i] = loads[k - 1, split + i], loads[k, split + i]
         for j in range(len(s.values)):
             s.values[j], s.flags[j] = values[k, j], flags[k, j]
-        if _step(s, t[k] - t[k - 1], rows[k - 1]) != DONE or refuses(s.corrected):
+        if len(sigma):
+            set_noise(s, sigma[k])
+        if _step(s, t[k] - t[k - 1], rows[k - 1]) != DONE:
             return k - 1
         for i in range(N):
             s.x[i] = s.found.after[i]
@@ -151,8 +157,25 @@ def tree_march(
 
 
 @core
+def set_noise(s: TreeFilter, sigma: Array) -> None:
+    """:func:`~veridyn.observe.filters.update.noise_of_readings` into R."""
+    m = len(sigma)
+    for i in range(m):
+        for j in range(m):
+            s.R[i, j] = s.sensors[i, j]
+    for j in range(m):
+        if np.isnan(sigma[j]):
+            continue
+        scale = sigma[j] / np.sqrt(s.sensors[j, j])
+        for i in range(m):
+            s.R[i, j] *= scale
+            s.R[j, i] *= scale
+        s.R[j, j] = sigma[j] * sigma[j]
+
+
+@core
 def _step(s: TreeFilter, dt: float, out: Array) -> int:
-    p, c = s.found, s.corrected
+    p, c, g = s.found, s.corrected, s.gate
     for i in range(len(s.turns)):
         if abs(s.x[s.I[tree.COUNT_Q] - s.I[tree.COUNT] + i]) * s.turns[i] > LARGEST_ANGLE_RAD:
             return REFERENCE  # which refuses it by name
@@ -166,13 +189,18 @@ def _step(s: TreeFilter, dt: float, out: Array) -> int:
         p.residual[j] = e
     if not all_finite(p.x, p.P, p.y, p.H):
         return REFERENCE
-    if correct_into(p.P, p.H, s.R, p.residual, s.flags, s.settings.limit, c) != DONE:
-        return REFERENCE
-    if c.statistics[DOF] > 0.0 and len(s.bounds.places) > 0:
+    if g.on[0] != 0:
+        code = correct_gated(p.P, p.H, s.R, p.residual, s.flags, s.values, c, g)
+    else:
+        code = correct_into(p.P, p.H, s.R, p.residual, s.flags, s.settings.limit, c)
+        g.used[0] = int(c.statistics[DOF])
+    if code == DONE and g.used[0] > 0 and len(s.bounds.places) > 0:
         project(p.x, c, s.bounds.places, s.bounds.changes, s.bounds.lower, s.bounds.upper)
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
-    if c.statistics[DOF] > 0.0 and not _retract(s):
+    if code != DONE or (g.used[0] > 0 and not _retract(s)):
+        if g.on[0] != 0:
+            restore(g)
         return REFERENCE
     put_results(out, p.after, p.x, p.P, p.F, p.H, c)
     return DONE
