@@ -21,6 +21,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
 from veridyn.identify.diagnosis.deciding import deciding_recording
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
+from veridyn.identify.diagnosis.few_levels import few_levels
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.questions import Questions
@@ -33,6 +34,7 @@ from veridyn.identify.diagnosis.score_test import (
     passed_variance,
 )
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
+from veridyn.identify.diagnosis.structure import IN_STEPS
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
@@ -106,8 +108,11 @@ def examine(
         return None if known is None else scores_by_noise(*known, x, other)
 
     questions = Questions(fit, x, seen, clock, by_noise, model)
-    found = ranked(questions, settings.false_alarm_rate)
-    return Examined([group for group in found if group[0].shift > settings.min_shift], questions.untestable(every))
+    found = [g for g in ranked(questions, settings.false_alarm_rate) if g[0].shift > settings.min_shift]
+    if IN_STEPS in asked and not any(d.kind == IN_STEPS for group in found for d in group):
+        rounded = few_levels(fit, motions, rows, every, model)
+        found = [*([d] for d in rounded if d.shift > settings.min_shift), *found]
+    return Examined(found, questions.untestable(every))
 
 
 def _without_gross_errors(x: Samples, values: Array) -> Samples:
