@@ -47,8 +47,8 @@ class DriftingStates:
         """Those whose deviation some reading brought below `DETERMINED` of what it would be without; P (N, n, n) at the times t (N,) since
         the first reading."""
         without = self.before + np.multiply.outer(t, self.density)
-        reached = (P[:, self.places, self.places] < DETERMINED**2 * without).any(axis=0)
-        return tuple(name for k, name in enumerate(self.names) if reached[k])
+        reached = np.any(P[:, self.places, self.places] < DETERMINED**2 * without, axis=0)
+        return tuple(self.names[k] for k in np.flatnonzero(reached).tolist())
 
     def left(self, determined: tuple[str, ...]) -> tuple[str, ...]:
         """Those that are not among these."""

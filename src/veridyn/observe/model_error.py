@@ -32,7 +32,7 @@ from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.observe.filters.filter import FALSE_ALARMS, Filter, Passing
 from veridyn.observe.filters.methods import extended
-from veridyn.observe.filters.run import Likelihood, run, run_likelihood
+from veridyn.observe.filters.run import RunLikelihood, run, run_likelihood
 from veridyn.observe.filters.update import LOG_2PI, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
@@ -427,7 +427,7 @@ class _Search:
         return out
 
 
-def clipped_log_likelihood(found: Likelihood) -> float:
+def clipped_log_likelihood(found: RunLikelihood) -> float:
     """Σ log p of the readings of a run; one that the gate refused counts as one on the gate."""
     refused = found.status == Status.OUTLIER
     limit, s = threshold(1.0 - FALSE_ALARMS), found.variances[refused]

@@ -62,10 +62,10 @@ def run_steps(
 
 def run_likelihood(
     step: Passing, settings: Filter, system: System, log: Measurements, start: Belief, goes_on: bool = False
-) -> Likelihood:
+) -> RunLikelihood:
     """:func:`run_steps` without what it is not asked for here."""
     belief = start if goes_on else starting_belief(system, start, float(log.t[0]))
-    found = Likelihood(len(log), len(system.states), len(system.outputs), len(belief.x))
+    found = RunLikelihood(len(log), len(system.states), len(system.outputs), len(belief.x))
     _fill(found, step, settings, log, belief)
     return found
 
@@ -157,7 +157,7 @@ def _row(sigma: Array | None, k: int) -> Array | None:
     return None if sigma is None else sigma[k]
 
 
-class Likelihood:
+class RunLikelihood:
     """The logarithm of the likelihood of each sample of a run, what became of its readings, and the variances of their innovations."""
 
     def __init__(self, count: int, n: int, m: int, size: int) -> None:
