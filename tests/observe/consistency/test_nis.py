@@ -1,5 +1,7 @@
 """Bands that hold what they promise: Monte Carlo over runs, wrong noises found, correlation in time accounted for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -118,6 +120,23 @@ def test_whiteness_leaves_out_what_was_not_used():
     e = run(Kalman(), system_of(Kalman, case), log_of(case, y), start_of(case))
     found = innovation_whiteness(e)
     assert set(found) == {"y0"} and found["y0"].frequency[-1] < 2.5  # half of the mean rate, 5 Hz
+
+
+def test_innovations_are_judged_in_units_of_their_stated_deviations():
+    """Sluggish at first, then white with a thousand times the deviation: unscaled, the end alone would be seen."""
+    _, e = walk_run(np.random.default_rng(4), 400, Linear(("x",), ("y",), [[1.0]], [[1.0]], [1e-6], [1.0]))
+    loud = np.arange(400) >= 300
+    innovations, variances = e.innovations.copy(), e.innovation_variances.copy()
+    innovations[loud, 0] = 1e3 * np.random.default_rng(5).standard_normal(100)
+    variances[loud, 0] = 1e6
+    mixed = replace(e, innovations=innovations, innovation_variances=variances)
+    assert not innovation_whiteness(mixed)["y"].is_white
+    assert innovation_whiteness(replace(mixed, innovation_variances=np.ones_like(variances)))["y"].is_white
+
+
+def test_eight_readings_are_the_fewest_whose_whiteness_is_judged():
+    _, e = walk_run(np.random.default_rng(6), 8)
+    assert list(innovation_whiteness(e)) == ["y"] and innovation_whiteness(e, skip=1) == {}
 
 
 def test_some_states_alone_and_states_that_are_no_vectors():
