@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 KEPT = HERE / "history.csv"
 PAGE = HERE.parent / "docs" / "speed.md"
 START, END = "<!-- history -->", "<!-- /history -->"
-FIELDS = ("commit", "date", "processor", "quantity", "ms")
+FIELDS: tuple[str, ...] = ("commit", "date", "processor", "quantity", "ms")
 WORK = """
 import json, subprocess, sys, time
 import numpy as np
