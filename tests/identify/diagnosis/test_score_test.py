@@ -20,7 +20,6 @@ from veridyn.identify.diagnosis.score_test import (
     Projected,
     best_power,
     limit_of,
-    limit_within,
     noise_slopes,
     passed_covariances,
     passed_variance,
@@ -159,16 +158,6 @@ def test_limits_of_several_tests_and_power() -> None:
     assert 1.0 - (1.0 - limit_of(0.01, 20)) ** 20 == pytest.approx(0.01)
     assert best_power(0.0) == pytest.approx(0.01)
     assert best_power(float(norm.isf(0.005))) == pytest.approx(0.5, abs=1e-6)
-
-
-def test_tests_that_cannot_raise_an_alarm_leave_their_share_to_the_others() -> None:
-    """Σ min(p, tail) is what may be spent; of equal tests each has its part, and one whose own tail is smaller takes no more than that."""
-    assert limit_within(0.01, np.ones(20)) == pytest.approx(0.01 / 20)
-    tails = np.array([1e-9, 1e-4, 0.3, 1.0, 2e-3])
-    p = limit_within(0.006, tails)
-    assert np.minimum(p, tails).sum() == pytest.approx(0.006)
-    assert limit_within(0.01, np.full(3, 1e-6)) == 1.0  # all of them together raise fewer
-    assert limit_within(0.01, np.empty(0)) == 1.0
 
 
 def test_a_variance_that_all_samples_show_has_their_degrees_of_freedom() -> None:

@@ -106,11 +106,6 @@ class NoisyEquations:
         """Columns S (N, R, k), as the samples have them, as they stand beside the white equations."""
         return _filtered(S * self.weight[:, :, None], self.filters) * self.again[:, :, None]
 
-    def filtered_row(self, j: int, lines: Array) -> Array:
-        """The same of lines (N, k) of row j."""
-        weighed = (lines * self.weight[:, j : j + 1])[:, None]
-        return _filtered(weighed, self.filters[j : j + 1])[:, 0] * self.again[:, j : j + 1]
-
     def evidence(self, other: NoisyEquations) -> float:
         """2 Δ log L of another model over this one."""
         return self.loss - other.loss

@@ -287,19 +287,6 @@ def limit_of(alpha: float, tests: int) -> float:
     return float(-np.expm1(np.log1p(-alpha) / max(tests, 1)))
 
 
-def limit_within(alpha: float, tails: Array) -> float:
-    """p such that Σ_k min(p, tail_k) = alpha, of tests that raise an alarm below a chance of p and below their own tails (k,); at most one.
-
-    By Bonferroni's bound at most a share `alpha` of logs in order raise any, whatever the correlations between the tests.
-    """
-    order = np.sort(tails)
-    for k, tail in enumerate(order):
-        p = (alpha - float(order[:k].sum())) / (len(order) - k)
-        if p <= tail:
-            return p
-    return 1.0
-
-
 def best_power(noncentrality: float, alpha: float = 0.01) -> float:
     """How often a test that knows the shape of a damage finds it at a rate `alpha` of false alarms.
 

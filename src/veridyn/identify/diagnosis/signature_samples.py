@@ -125,12 +125,6 @@ class Samples:
         for coordinate, column in self.turned.items():
             yield "machine size" if coordinate == MACHINE else "encoder zero", coordinate, column
 
-    def friction_steps(self) -> Array:
-        """The columns (N, R, R) of dry friction that is late by the shortest delay of the grid, one for each row; none without a grid."""
-        if not len(self.delays):
-            return np.zeros((*self.y.shape, 0))
-        return self.late[:, :, 0, 0, None] * np.eye(len(self.rows))
-
     def misfit(self, values: Array) -> Array:
         """y − W φ (N, R) of base parameters φ (p,)."""
         return self.y - self._fitted(values)
