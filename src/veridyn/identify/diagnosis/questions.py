@@ -53,6 +53,7 @@ OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)
 ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
 # Of the false alarms that are allowed, for what gears have, each kind the same: nearly every machine has some of it (chosen)
 GEARS_SHARE = 0.5
+PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 UP_TO = 2.0  # deviations: what a log leaves open
 LEAST = float(np.finfo(float).tiny)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
@@ -255,11 +256,18 @@ class Questions:
         answers: list[Answer] = []
         for (kind, _), every in families.items():
             members = self._above_zero(every) if kind in POSITIVE else every
-            if len(members) > 1:
+            if len(members) > 1 and self._promises(members):
                 answers.append(self._together_at(members))
             if kind in ALIKE and len(every) > 1:
                 answers.append(self._alike_at(every))
         return answers
+
+    def _promises(self, members: list[int]) -> bool:
+        """Whether white noise behind the filters of the model's own would seldom make as much of these together: others need no noise of
+        their own to be asked with."""
+        rest = np.concatenate([self.rests[1][:, :, self.parts[k]] for k in members], axis=2)
+        gain = self.model.white.gain_together(rest) / self.model.white.white_variance
+        return bool(chdtrc(rest.shape[2], max(gain, 0.0)) < PROMISING)
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
