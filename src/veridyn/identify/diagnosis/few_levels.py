@@ -58,7 +58,7 @@ def _step(x: Array) -> tuple[float, int]:
     """The step of a force of a few equally spaced levels, and how often it changes its level; 0 where it has more, or but one."""
     values = np.unique(x)
     apart = np.diff(values)
-    apart = apart[apart > LEVEL_ROUNDING * np.ptp(values)]
+    apart = apart[apart > LEVEL_ROUNDING * apart.sum()]
     if not 1 <= len(apart) < MIN_LEVELS - 1:
         return 0.0, 0
     q = float(apart.min())
@@ -76,12 +76,16 @@ def _forces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> Iterato
     if len(given) < len(motions):
         return
     measured = np.concatenate(given)
-    there = np.isfinite(measured).all(axis=1)
-    seen = [(place, weights) for place, weights in places if _step((measured @ weights)[there])[0]]
+    seen = []
+    for place, weights in places:
+        there = np.isfinite(measured[:, weights != 0.0]).all(axis=1)
+        x = measured[there][:, weights != 0.0] @ weights[weights != 0.0]
+        if _step(x)[0]:
+            seen.append((place, weights, there, x))
     if not seen:
         return
     predicted = np.concatenate(
         [inverse_dynamics(machine, m, list(rows), fit.standard, engine="numpy") for m in motions]
     )
-    for place, weights in seen:
-        yield place, (measured @ weights)[there], (predicted @ weights)[there]
+    for place, weights, there, x in seen:
+        yield place, x, (predicted @ weights)[there]

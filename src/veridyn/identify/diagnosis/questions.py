@@ -55,6 +55,7 @@ ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its
 GEARS_SHARE = 0.5
 PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 UP_TO = 2.0  # deviations: what a log leaves open
+BEYOND = 5.0  # deviations of a parameter that errors of a right model do not reach
 LEAST = float(np.finfo(float).tiny)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 
@@ -273,16 +274,16 @@ class Questions:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
 
         Of those that the log leaves open, the one by which a parameter may be off most: by what is found, and `UP_TO` deviations more. An
-        inertia in the model, also a known one of zero, is an answer.
+        inertia in the model, also a known one of zero, is an answer, and so is less than `BEYOND` deviations of all parameters.
         """
         found, bare = list[tuple[float, Answer]](), motors_without_rotor(self.fit.described)
         for k, c in enumerate(self.causes):
             if c.kind == ROTOR and c.where in bare and self.rests[1][:, :, self.parts[k]].any():
                 a = self.answer(c, self.effects[:, self.parts[k]])
                 found.append((a.shift * (max(a.size, 0.0) + UP_TO * a.sigma) / max(abs(a.size), LEAST), a))
-        if not found:
+        shift, most = max(found, key=lambda x: x[0], default=(0.0, None))
+        if most is None or shift < BEYOND:
             return None
-        shift, most = max(found, key=lambda x: x[0])
         size = max(most.damage.size, 0.0)
         return replace(
             most.damage,

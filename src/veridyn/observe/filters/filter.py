@@ -224,7 +224,7 @@ class Passing:
     def forget(self) -> None:
         """Begin another run: no gate is open."""
         if self._gate is not None:
-            self._gate = RobustGate(len(self._system.outputs))
+            self._gate.forget()
 
     def marched(
         self,

@@ -59,6 +59,10 @@ class RobustGate:
         self._shared = state is not None
         self._whole = False  # whether every allowance is whole, so that good readings change nothing
 
+    def forget(self) -> None:
+        """As at the start of a run."""
+        self._state[:], self._whole = gate_state(self._state.shape[1]), False
+
     @property
     def open(self) -> NDArray[np.bool_]:
         return np.asarray(self._state[OPEN] != 0.0)

@@ -104,7 +104,7 @@ def _moved(
         flags = np.full(none.shape, MISSING, dtype=np.int8)
         done, rows = march(begin, inputs, part * np.arange(1, parts + 1), none, flags, acting)
         if done == parts:
-            return np.asarray(rows[-1, : len(x)])
+            return rows[parts - 1, : len(x)].copy()  # they are written over at the next call
     for j in range(parts):
         x = system.one_step(x, inputs, part, derivative=False, since=j * part).x
     return x

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept, summing
+from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Bound, Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
@@ -57,7 +57,7 @@ class Corrected(NamedTuple):
     change: Vector  # (n,)
     g: Vector
     k: Vector
-    half: Vector
+    Ph: Vector
 
 
 def corrected_of(n: int, m: int, considered: NDArray[np.bool_] | None = None) -> Corrected:
@@ -183,14 +183,6 @@ def _times_covariance(P: Array, h: Array, size: int, g: Array) -> None:
                 g[a] += P[b, a] * h[b]
 
 
-@summing
-def _inner_product(x: Array, y: Array, size: int) -> float:
-    total = 0.0
-    for a in range(size):
-        total += x[a] * y[a]
-    return total
-
-
 @core
 def _mixed(R: Array, use: Numbers, count: int) -> bool:
     """Whether the noise of the readings in use is correlated."""
@@ -226,11 +218,8 @@ def _unmix(R: Array, count: int, size: int, c: Corrected) -> bool:
 
 @core
 def _absorb(i: int, size: int, c: Corrected) -> bool:
-    """One independent reading; False where neither it nor the state has any uncertainty.
-
-    Joseph's form in two products: P ← P − k uᵀ − u kᵀ with u = (P hᵀ + (I − k h) P hᵀ − r k)/2. It is symmetric to the last digit.
-    """
-    P, h, g, k, half, r = c.among, c.H[i], c.g, c.k, c.half, c.noise[i]
+    """One independent reading; False where neither it nor the state has any uncertainty."""
+    P, h, g, k, Ph, r = c.among, c.H[i], c.g, c.k, c.Ph, c.noise[i]
     s, e = 0.0, c.nu[i]
     _times_covariance(P, h, size, g)
     for a in range(size):
@@ -242,19 +231,27 @@ def _absorb(i: int, size: int, c: Corrected) -> bool:
         return False
     for a in range(size):
         k[a] = g[a] / s if c.considered[c.live[a]] == 0 else 0.0  # Joseph's form holds for any gain
-        half[a] = 0.5 * (g[a] + (g[a] - k[a] * (s - r)) - r * k[a])  # g, (I − k h) P hᵀ and r k
+        Ph[a] = 0.0
+    for b in range(size):  # (I − k h) P hᵀ
+        if h[b] != 0.0:
+            for a in range(size):
+                Ph[a] += (P[b, a] - k[a] * g[b]) * h[b]
     for a in range(size):
-        ka, ha = k[a], half[a]
-        if ka == 0.0 and ha == 0.0:
+        ka, ga, pa = k[a], g[a], Ph[a]
+        if ka == 0.0 and ga == 0.0 and pa == 0.0:
             continue  # a state that this reading says nothing of
-        row = P[a]
-        for b in range(size):
-            row[b] -= ka * half[b] + ha * k[b]
+        for b in range(a + 1):
+            one = P[a, b] - ka * g[b] + ka * (r * k[b]) - pa * k[b]
+            other = P[a, b] - k[b] * ga + k[b] * (r * ka) - Ph[b] * ka
+            P[a, b] = 0.5 * (one + other)
+        for b in range(a):
+            P[b, a] = P[a, b]
     for j in range(i):
-        column = c.gain[j]
-        total = _inner_product(h, column, size)
+        total = 0.0
         for a in range(size):
-            column[a] -= k[a] * total
+            total += h[a] * c.gain[j, a]
+        for a in range(size):
+            c.gain[j, a] -= k[a] * total
     for a in range(size):
         c.change[a] += k[a] * e
         c.gain[i, a] = k[a]

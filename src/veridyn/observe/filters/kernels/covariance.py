@@ -114,44 +114,26 @@ def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array,
                 if P[a, b] != 0.0:
                     uncertain[a] = 1.0
                     break
-        for a in range(size):
-            _multiply_row(F[a], P, uncertain, size, product[a])
+        _multiply_some(F, P, uncertain, product)
         transpose(product)
-        for a in range(size):  # the result is symmetric
-            _multiply_row(F[a], product, uncertain, a + 1, room[a])
+        _multiply_some(F, product, uncertain, room)
     for a in range(size):
-        for b in range(a + 1):
-            out[a, b] = room[a, b] + Q[a, b] if dt > 0.0 else P[a, b]
-            out[b, a] = room[a, b] + Q[b, a] if dt > 0.0 else P[b, a]
+        for b in range(size):
+            out[a, b] = (room[a, b] + room[b, a]) / 2.0 + Q[a, b] if dt > 0.0 else P[a, b]
 
 
-@summing
-def _multiply_row(x: Array, B: Array, some: Array, count: int, out: Array) -> None:
-    """The first `count` entries of out = x B, where rows of B with `some` = 0 are zero; four rows at a time are in hand."""
-    rows, found = len(x), 0
-    j0, j1, j2, f0, f1, f2 = 0, 0, 0, 0.0, 0.0, 0.0
-    for b in range(count):
-        out[b] = 0.0
-    for j in range(rows):
-        factor = x[j] * some[j]
-        if factor == 0.0:
-            continue
-        found += 1
-        if found == 1:
-            j0, f0 = j, factor
-        elif found == 2:
-            j1, f1 = j, factor
-        elif found == 3:
-            j2, f2 = j, factor
-        else:
-            B0, B1, B2, B3 = B[j0], B[j1], B[j2], B[j]
-            for b in range(count):
-                out[b] += f0 * B0[b] + f1 * B1[b] + f2 * B2[b] + factor * B3[b]
-            found = 0
-    for k in range(found):
-        factor, row = (f0, B[j0]) if k == 0 else (f1, B[j1]) if k == 1 else (f2, B[j2])
-        for b in range(count):
-            out[b] += factor * row[b]
+@core
+def _multiply_some(A: Array, B: Array, some: Array, out: Array) -> None:
+    """out = A B, where rows of B with `some` = 0 are zero."""
+    size = len(A)
+    for a in range(size):
+        for b in range(size):
+            out[a, b] = 0.0
+        for j in range(size):
+            factor = A[a, j] * some[j]
+            if factor != 0.0:
+                for b in range(size):
+                    out[a, b] += factor * B[j, b]
 
 
 @core
