@@ -60,24 +60,26 @@ class Go2:
     def __init__(self, folder: Path) -> None:
         import mujoco
 
+        own: Any = mujoco
+
         self.file, self.log_file = folder / "go2.xml", folder / "encoders.csv"
-        spec = mujoco.MjSpec.from_file(str(self.file))
-        spec.delete(next(j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_FREE))
+        spec = own.MjSpec.from_file(str(self.file))
+        spec.delete(next(j for j in spec.joints if j.type == own.mjtJoint.mjJNT_FREE))
         for part in (*spec.sensors, *spec.keys):  # of the free base
             spec.delete(part)
         spec.option.timestep = STEP
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT  # its legs hang in the air
+        spec.option.integrator = own.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.disableflags |= own.mjtDisableBit.mjDSBL_CONTACT  # its legs hang in the air
         self.joints = [j.name for j in spec.joints]
         actuators = {a.target: a for a in spec.actuators}
         for joint in self.joints:
             a = actuators[joint]
             a.gainprm[0] = KP
-            a.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+            a.biastype = own.mjtBias.mjBIAS_AFFINE
             a.biasprm[:3] = 0.0, -KP, -KD
             a.ctrllimited = False
             spec.add_sensor(
-                name=joint, type=mujoco.mjtSensor.mjSENS_JOINTPOS, objtype=mujoco.mjtObj.mjOBJ_JOINT, objname=joint
+                name=joint, type=own.mjtSensor.mjSENS_JOINTPOS, objtype=own.mjtObj.mjOBJ_JOINT, objname=joint
             )
         self.order = [self.joints.index(a.target) for a in spec.actuators]
         self.spec, self.model = spec, spec.compile()
@@ -112,15 +114,17 @@ class Go2:
         import mujoco
         from mujoco import rollout
 
+        own: Any = mujoco
+
         n, m = len(self.joints), self.model
         m.dof_armature[:], m.dof_frictionloss[:] = x[:n], x[2 * n : 3 * n]
         m.dof_damping[:] = x[n : 2 * n]
-        zero, data = x[3 * n : 4 * n], mujoco.MjData(m)
+        zero, data = x[3 * n : 4 * n], own.MjData(m)
         data.qpos[:] = self.read[0] - zero
-        state = np.zeros(mujoco.mj_stateSize(m, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-        mujoco.mj_getState(m, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        state = np.zeros(own.mj_stateSize(m, own.mjtState.mjSTATE_FULLPHYSICS))
+        own.mj_getState(m, data, state, own.mjtState.mjSTATE_FULLPHYSICS)
         control = (self.wanted(float(x[4 * n]), samples) - zero)[:, self.order]
-        states, _ = rollout.rollout(m, data, state[None], control[None, :-1])
+        states = np.asarray(rollout.rollout(m, data, state[None], control[None, :-1])[0])
         q = np.concatenate([data.qpos[None] * 0.0 + (self.read[0] - zero), states[0, :, 1 : 1 + n]])
         return q[:: round(SAMPLE / STEP)] + zero
 
