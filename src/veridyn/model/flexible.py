@@ -31,7 +31,8 @@ from veridyn.model.place import GROUND
 
 NAN = float("nan")
 FLEXIBLE_KINDS = ("turning", "sliding")
-HYSTERESIS_DAMPING_S = 1e-5  # of the bristles, as good as none: the joint's own damper is beside them
+# Of bristles, as good as none, which is Dahl's law: the joint's own damper is beside them, and a longer time would act as a lead
+BRISTLE_DAMPING_S = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ def flexible_elements(coordinate: str, flexible: Flexible) -> tuple[Element, ...
     )
     if flexible.hysteresis == 0.0:
         return made
-    inner = {"deflection": flexible.hysteresis_deflection, "time": HYSTERESIS_DAMPING_S}
+    inner = {"deflection": flexible.hysteresis_deflection, "time": BRISTLE_DAMPING_S}
     name = f"hysteresis_{coordinate}"
     return (*made, Element(kind="lugre", on=between, value=flexible.hysteresis, name=name, constants=inner))
 

@@ -73,7 +73,7 @@ def motors_without_rotor(machine: Machine) -> set[str]:
         np.array([e.on.get(c, 0.0) for c in machine.coordinates]) for e in machine.elements if e.kind == "inertia"
     ]
     for d in _drives(machine):
-        most = int(np.flatnonzero(np.abs(d.turns) >= np.abs(d.turns).max() * (1.0 - ROUNDING)).max())
+        most = _most(d.turns)
         if not any(_joint(a) == most or _parallel(a, d.turns) for a in inertias):
             found.add(d.name if d.name in coupled else machine.coordinates[most])
     return found
@@ -104,9 +104,14 @@ def _drives(machine: Machine) -> tuple[CoupledDrive, ...]:
     for k, name in enumerate(t.motors):
         turns, moves = np.zeros(machine.n), np.zeros(machine.n)
         turns[place], moves[place] = _clear(inverse[k]), _clear(t.matrix[:, k])
-        ratio = turns[max(np.flatnonzero(np.abs(turns) >= np.abs(turns).max() * (1.0 - ROUNDING)))]
+        ratio = turns[_most(turns)]
         out.append(CoupledDrive(name, turns / ratio, moves * ratio))
     return tuple(out)
+
+
+def _most(turns: Array) -> int:
+    """The joint that a motor turns most, the last of those that it turns alike."""
+    return int(np.flatnonzero(np.abs(turns) >= np.abs(turns).max() * (1.0 - ROUNDING))[-1])
 
 
 def _clear(x: Array) -> Array:

@@ -21,11 +21,9 @@ from veridyn.identify.drives.drive_unknowns import PRESLIDING, WITHIN_FACTOR, Dr
 from veridyn.identify.drives.friction_choice import LOOSE_SIGMAS, Rung, price, promises, settle
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.model.elements.element import Element, lugre
+from veridyn.model.flexible import BRISTLE_DAMPING_S
 from veridyn.model.machine import Machine
 
-BRISTLE_DAMPING_S = (
-    1e-5  # as good as none, which is Dahl's law: drives damp their joints, and a longer time would act as a lead
-)
 # rad of phase of the bristles' own vibration in a tick, above which an explicit step does not follow it
 LARGEST_PHASE = 0.5
 SPACING = 3.0  # of the grid of δ, a factor; the prior of δ reaches further than to its neighbours

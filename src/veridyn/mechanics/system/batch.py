@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults, did_you_mean
-from veridyn.mechanics.system.compiled_run import CompiledRun
+from veridyn.mechanics.system.compiled_run import Arrays3, CompiledRun
 from veridyn.mechanics.system.fixed_steps import has_equal_intervals
 from veridyn.mechanics.system.run_layout import usual_lanes
 from veridyn.mechanics.tree.accept import takes_machine
@@ -226,7 +226,7 @@ class _Runs:
         given = {name: np.zeros((1, 2)) for name in self.signals}
         run.run(self.interval, 0.0 * self.initial[:1], still, given, parameters=values)
 
-    def simulate(self, run: CompiledRun, part: slice, into: tuple[Array, Array, Array]) -> None:
+    def simulate(self, run: CompiledRun, part: slice, into: Arrays3) -> None:
         """The runs of a part of all, into arrays as a run makes them."""
         count = part.stop - part.start
 

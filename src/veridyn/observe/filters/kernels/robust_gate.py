@@ -139,7 +139,7 @@ def _spend(values: Array, c: Corrected, g: Gated) -> None:
 @core
 def _weigh(P: Array, H: Array, R: Array, residual: Array, flags: Codes, c: Corrected, g: Gated) -> int:
     """The correction again, with readings beyond the gate that count little, and P widened along those that open it."""
-    n, m, some = len(P), len(residual), False
+    m, some = len(residual), False
     for j in range(m):
         g.light[j] = 1 if g.beyond[j] != 0 and g.state[OPEN, j] == 0.0 else 0
         g.flags[j] = OUTLIER if g.light[j] != 0 else flags[j]
@@ -152,20 +152,22 @@ def _weigh(P: Array, H: Array, R: Array, residual: Array, flags: Codes, c: Corre
     g.used[0] = int(c.statistics[DOF])
     if code != DONE or not some:
         return code
-    for a in range(n):
-        g.dx[a] = c.dx[a]
-        for b in range(n):
-            g.P[a, b] = c.P[a, b]
-        for j in range(m):
-            g.K[a, j] = c.K[a, j]
+    _copy(c.dx, c.P, c.K, g.dx, g.P, g.K)
     code = correct_into(P, H, R, residual, g.flags, np.inf, c)  # NIS and likelihood are those of the other readings
-    for a in range(n):
-        c.dx[a] = g.dx[a]
-        for b in range(n):
-            c.P[a, b] = g.P[a, b]
-        for j in range(m):
-            c.K[a, j] = g.K[a, j]
+    _copy(g.dx, g.P, g.K, c.dx, c.P, c.K)
     return code
+
+
+@core
+def _copy(dx: Array, P: Array, K: Array, to_dx: Array, to_P: Array, to_K: Array) -> None:
+    """What a correction does to a state, elsewhere."""
+    n, m = K.shape
+    for a in range(n):
+        to_dx[a] = dx[a]
+        for b in range(n):
+            to_P[a, b] = P[a, b]
+        for j in range(m):
+            to_K[a, j] = K[a, j]
 
 
 @core
@@ -180,11 +182,16 @@ def _scale_noise(R: Array, residual: Array, c: Corrected, g: Gated) -> None:
         if g.light[j] == 0:
             continue
         wide = max(r + residual[j] * residual[j] / g.limit - c.variances[j], r)
-        scale = np.sqrt(wide / r) if r > 0.0 else 1.0
-        for i in range(m):
-            g.R[i, j] *= scale
-            g.R[j, i] *= scale
-        g.R[j, j] = wide
+        rescale(g.R, j, np.sqrt(wide / r) if r > 0.0 else 1.0, wide)
+
+
+@core
+def rescale(R: Array, j: int, scale: float, variance: float) -> None:
+    """Another variance of reading j in R, by a factor of its deviation; correlation coefficients stay."""
+    for i in range(len(R)):
+        R[i, j] *= scale
+        R[j, i] *= scale
+    R[j, j] = variance
 
 
 @core

@@ -24,7 +24,7 @@ from veridyn.mechanics.tree.steps.record import call_kernel, call_step
 from veridyn.mechanics.tree.steps.states import put, set_unknown
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
-from veridyn.observe.filters.kernels.robust_gate import Gated, correct_gated, restore
+from veridyn.observe.filters.kernels.robust_gate import Gated, correct_gated, rescale, restore
 
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
@@ -166,11 +166,7 @@ def set_noise(s: TreeFilter, sigma: Array) -> None:
     for j in range(m):
         if np.isnan(sigma[j]):
             continue
-        scale = sigma[j] / np.sqrt(s.sensors[j, j])
-        for i in range(m):
-            s.R[i, j] *= scale
-            s.R[j, i] *= scale
-        s.R[j, j] = sigma[j] * sigma[j]
+        rescale(s.R, j, sigma[j] / np.sqrt(s.sensors[j, j]), sigma[j] * sigma[j])
 
 
 @core
