@@ -179,13 +179,13 @@ def _valid(used: Mask, filters: tuple[Array, ...]) -> Mask:
 
 def _filtered(X: Array, filters: tuple[Array, ...]) -> Array:
     """Columns X (N, R, k) behind the filters of their rows."""
-    lags = np.zeros((max(map(len, filters)), len(filters), 1))
+    out, scaled = np.empty_like(X), np.empty((len(X), X.shape[2]))
     for j, a in enumerate(filters):
-        lags[: len(a), j, 0] = a
-    out, scaled = X.copy(), np.empty_like(X)
-    for k in range(1, len(lags)):
-        np.multiply(X[:-k], lags[k], out=scaled[k:])
-        out[k:] += scaled[k:]
+        x = np.ascontiguousarray(X[:, j])
+        y = x.copy()
+        for lag in range(1, min(len(a), len(x))):
+            y[lag:] += np.multiply(x[:-lag], a[lag], out=scaled[lag:])
+        out[:, j] = y
     return out
 
 

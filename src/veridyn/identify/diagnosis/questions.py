@@ -62,13 +62,15 @@ GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its firs
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Answer:
-    """A cause with its `model`: `coefficients` (k,) of its columns and the score of them together; `evidence`: 2 Δ log L.
+    """A cause with its `model`, asked about `beside` another: `coefficients` (k,) of its columns and the score of them together;
+    `evidence`: 2 Δ log L.
 
     `chance` that noise alone makes as much of it, by its score or by its evidence, whichever is larger; `criterion`: the gain by Schwarz's
     criterion.
     """
 
     cause: Cause
+    beside: NoisyEquations
     model: NoisyEquations
     coefficients: Array
     size: float
@@ -212,6 +214,7 @@ class Questions:
             sigma = model.before.deviation_of_first(model.before.beside(model.filtered(cause.columns)))
         return Answer(
             cause=cause,
+            beside=self.model,
             model=model,
             coefficients=coefficients,
             size=size,
@@ -383,7 +386,7 @@ class Questions:
 
     def take(self, a: Answer) -> None:
         """Into the model, beside which the others are asked from now on."""
-        self.model = self.model.with_columns(a.cause.columns)
+        self.model = a.model if a.beside is self.model else self.model.with_columns(a.cause.columns)
         self.taken.append(a.cause)
         self._rest()
 
