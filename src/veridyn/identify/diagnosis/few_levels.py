@@ -14,7 +14,7 @@ from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import Cause, Damage
 from veridyn.identify.diagnosis.drives import coupled_drives
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.structure import IN_STEPS, LEVEL_ROUNDING
+from veridyn.identify.diagnosis.structure import IN_STEPS, level_step
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
@@ -29,9 +29,7 @@ def few_levels(
     """Forces that are rounded to fewer than `MIN_LEVELS` values; their harm: how far an offset of what rounding leaves moves parameters."""
     found: list[Damage] = []
     for place, measured, predicted in _forces(fit, motions, rows):
-        q, turns = _step(measured)
-        if not q:
-            continue
+        q, turns = _step(measured), int(np.count_nonzero(np.diff(measured)))
         share = float(np.sqrt(12.0 * np.mean((measured - predicted) ** 2))) / q
         offset = next((c for c in causes if c.kind == "force offset" and c.where == place), None)
         if share < LEAST_SHARE or offset is None:
@@ -54,16 +52,10 @@ def few_levels(
     return found
 
 
-def _step(x: Array) -> tuple[float, int]:
-    """The step of a force of a few equally spaced levels, and how often it changes its level; 0 where it has more, or but one."""
-    values = np.unique(x)
-    apart = np.diff(values)
-    apart = apart[apart > LEVEL_ROUNDING * apart.sum()]
-    if not 1 <= len(apart) < MIN_LEVELS - 1:
-        return 0.0, 0
-    q = float(apart.min())
-    even = np.abs(apart / q - np.round(apart / q)).max() < LEVEL_ROUNDING
-    return (q, int(np.count_nonzero(np.diff(x)))) if even else (0.0, 0)
+def _step(x: Array) -> float:
+    """The step of a force of a few equally spaced levels; zero where it has more, or but one."""
+    q = level_step(x)
+    return q if q and len(np.unique(np.round((x - x.min()) / q))) < MIN_LEVELS else 0.0
 
 
 def _forces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> Iterator[tuple[str, Array, Array]]:
@@ -80,7 +72,7 @@ def _forces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> Iterato
     for place, weights in places:
         there = np.isfinite(measured[:, weights != 0.0]).all(axis=1)
         x = measured[there][:, weights != 0.0] @ weights[weights != 0.0]
-        if _step(x)[0]:
+        if _step(x):
             seen.append((place, weights, there, x))
     if not seen:
         return

@@ -1,11 +1,20 @@
 """What a log says against its fit although it fits: causes that leave a trace in the residual, of the model's structure and of sensors.
 
 A rotor or friction that the model lacks, a force with another scale, a delay, an offset or a drift, a position with another zero, and a
-machine of another size each add columns to the equations (:mod:`veridyn.identify.diagnosis.causes`). Causes are compared by the likelihood
-of their equations (:mod:`veridyn.identify.diagnosis.ranking`), after what noise of the motion makes of them by itself. A cause that
-moves no parameter by as much as is asked for is not reported. One whose columns the parameters explain whole cannot be found by any test of
-this log; it moves them, and leaves no trace. It is listed as such: nothing that is left of its column, rounding and noise, is evidence.
-What is found is reported in words: what, where, how much, what it moves, and what to try.
+machine of another size each add columns to the equations (:mod:`veridyn.identify.diagnosis.causes`). Each is a model that is compared with
+the one without it, after what noise of the motion makes of it by itself. The causes that explain most, as the equations are and behind the
+filters of their noise, are fitted each with a noise of its own (:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where
+both its score, whose variance allows for what correlation is left, and its gain in likelihood are beyond what noise makes of so many
+questions. Where none is, what every gear has is asked at all places together. Structure comes before sensors: a sensor is named first only
+where it beats the best structure by `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again.
+
+Causes that explained nearly as much, and nothing beside it, cannot be separated from it on this log: their columns are alike along its
+motion. Each depends on something that the other does not: the pose, the load, the speed, time, or whether the machine moves at all. A
+recording in which that alone changes separates them, and is named.
+
+A cause that moves no parameter by as much as is asked for is not reported. One whose columns the parameters explain whole cannot be found
+by any test of this log; it moves them, and leaves no trace. It is listed as such: nothing that is left of its column, rounding and noise,
+is evidence. What is found is reported in words: what, where, how much, what it moves, and what to try.
 """
 
 from __future__ import annotations
@@ -18,15 +27,15 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
+from veridyn.identify.diagnosis import structure as s
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
-from veridyn.identify.diagnosis.deciding import deciding_recording
-from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
+from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.few_levels import few_levels
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
-from veridyn.identify.diagnosis.questions import Questions
-from veridyn.identify.diagnosis.ranking import ranked
+from veridyn.identify.diagnosis.questions import BEHIND_REVERSALS, Answer, Questions
 from veridyn.identify.diagnosis.score_test import (
+    ROTOR,
     NoiseSlopes,
     TraceNoise,
     noise_slopes,
@@ -34,7 +43,12 @@ from veridyn.identify.diagnosis.score_test import (
     passed_variance,
 )
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
-from veridyn.identify.diagnosis.structure import IN_STEPS
+from veridyn.identify.diagnosis.structure import (
+    ASYMMETRIC,
+    IN_STEPS,
+    LATE_FORCE,
+    LOW_PASS,
+)
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
@@ -42,6 +56,77 @@ from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.resample import uniform_rate
+
+MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same
+# Of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
+FURTHER_SHARE = 0.1
+
+
+def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
+    """Causes that are significant at this rate over all questions, the best first, each with those that this log cannot
+    separate from it.
+
+    Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
+    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly. A rotor that the
+    machine has by its description, and the model not, comes last.
+    """
+    found: list[list[Damage]] = []
+    limits, share = questions.limits(false_alarm_rate), 1.0
+
+    def is_clear(a: Answer) -> bool:
+        return a.chance < share * limits[a.cause.kind]
+
+    for _ in range(MAX_DAMAGES):
+        possible = [a for a in questions.leading() if questions.possible(a)]
+        clear = [a for a in possible if is_clear(a)]
+        if not clear:
+            possible = clear = [a for a in questions.everywhere() if is_clear(a) and questions.possible(a)]
+        if not clear:
+            possible = clear = [a for a in questions.together() if is_clear(a) and questions.possible(a)]
+        if not clear:
+            break
+        best = _best(clear, questions)
+        questions.take(best)
+        group = [best.damage]
+        # Also such as are not significant by themselves: what is nearly as likely as the best is not separated from it.
+        for a in sorted((a for a in possible if a.criterion > 0.0), key=lambda a: -a.criterion):
+            name = a.cause.name
+            if a.criterion > best.criterion - STRONG and name not in {(d.kind, d.where) for d in group}:
+                again = questions.answer(a.cause, np.zeros((len(questions.fit.values), a.cause.columns.shape[2])))
+                if not is_clear(again):
+                    group.append(a.damage)
+        found.append(group)
+        share = FURTHER_SHARE
+    rotor = None if any(d.kind == ROTOR for group in found for d in group) else questions.unknown_rotors()
+    return found if rotor is None else [*found, [rotor]]
+
+
+def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
+    """The cause that is taken: the best structure unless a sensor beats it clearly."""
+    structure = max((a for a in clear if a.cause.structural), key=lambda a: a.criterion, default=None)
+    sensor = max((a for a in clear if not a.cause.structural), key=lambda a: a.criterion, default=None)
+    if sensor is not None and sensor.cause.kind == LOW_PASS:  # a delay differs from it by second order, and is commoner
+        late = [a for a in clear if a.cause.name == (LATE_FORCE, sensor.cause.where)]
+        sensor = max(
+            (a for a in late if a.criterion > sensor.criterion - STRONG), key=lambda a: a.criterion, default=sensor
+        )
+    if structure is None or sensor is None:
+        best = structure or sensor
+        assert best is not None  # one of them is clear
+        return best
+    offset = (sensor.cause.kind, structure.cause.kind) == ("force offset", ASYMMETRIC)
+    if offset and sensor.cause.where == structure.cause.where and sensor.criterion > structure.criterion:
+        return sensor  # the dry part of that friction is an offset; nothing of the rest is seen
+    if structure.cause.kind in BEHIND_REVERSALS and sensor.cause.kind in BEHIND_REVERSALS:
+        # Of one column each in the same few samples, whose scatter says little of either
+        gain = sensor.evidence - structure.evidence
+    else:
+        gain = sensor.criterion - structure.criterion
+    if gain <= STRONG:
+        return structure
+    every = questions.family(structure.cause.kind)
+    return sensor if sensor.criterion > every + STRONG else structure
+
 
 DEFAULT = DiagnosisSettings()
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
@@ -216,3 +301,95 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
         remedy=words.hint,
     )
     return Mistake(best.kind, words.fault(also, evidence), measured)
+
+
+ZERO, DRIFT, OFFSET, SCALE = "encoder zero", "encoder drift", "force offset", "force scale"
+FORCE_DRIFT, SIZE = "force drift", "machine size"
+
+# What separates a pair; the order does not matter.
+_PAIRS = {
+    frozenset(
+        (s.LATE_FORCE, s.LOW_PASS)
+    ): "fast reversals: a filter rounds their steps off, a delay moves them as they are",
+    frozenset(
+        (s.LATE_FORCE, s.VISCOUS)
+    ): "the same path with faster reversals: a delay grows with acceleration, friction with speed",
+    frozenset(
+        (s.LATE_FORCE, s.FLEXIBLE)
+    ): "the same path slower: a delay stays as long, a joint that yields follows its load",
+    frozenset(
+        (s.LATE_FORCE, s.PRESLIDING)
+    ): "the same path slower: a delay stays as long, friction that yields takes longer to slide",
+    frozenset(
+        (s.LOAD_FRICTION, s.DRY)
+    ): "the same motion with another payload: friction of the load grows, Coulomb friction does not",
+    frozenset(
+        (s.LOAD_FRICTION, SCALE)
+    ): "the same path at other speeds: a factor does not turn with the direction of motion",
+    frozenset((s.LOAD_FRICTION, s.WARM_UP)): "the same motion again, warm, and with another payload",
+    frozenset(
+        (s.GRAVITY, ZERO)
+    ): "rests in other poses, the first joint turned: a slope stays where it is, a zero turns with its joint",
+    frozenset(
+        (s.GRAVITY, s.CABLE)
+    ): "rests in other poses, the first joint turned: a slope stays where it is, a cable goes along",
+    frozenset((s.GRAVITY, OFFSET)): "rests in other poses: an offset stays the same in all of them",
+    frozenset(
+        (s.ASYMMETRIC, OFFSET)
+    ): "a rest that is approached from both sides: an offset stays, friction changes its side",
+    frozenset(
+        (s.SPRING, s.CABLE)
+    ): "the joint over its whole range: a spring goes on growing, a cable that winds round comes back",
+    frozenset(
+        (s.SPRING, ZERO)
+    ): "the joint in other poses of the joints before it: gravity changes with them, a spring does not",
+    frozenset((s.WARM_UP, FORCE_DRIFT)): "the same motion again, warm: a sensor drifts on, friction does not",
+    frozenset((s.WARM_UP, s.PAYLOAD)): "the same motion with the load known to be there from the start",
+    frozenset(
+        (DRIFT, FORCE_DRIFT)
+    ): "rests in one and the same pose at the start and at the end, seen by another sensor of position",
+    frozenset(
+        (s.ROTOR, SCALE)
+    ): "the same path at half the speed: a factor stays, what a rotor takes falls to a quarter",
+    frozenset((ZERO, SIZE)): "rests in other poses, and one distance between joints measured by hand",
+}
+# What shows a cause by itself, beside the parameters that it moves.
+_ALONE = {
+    s.ROTOR: "the same motion of the joint in another pose of the joints behind it: the moment of links changes, a rotor's does not",
+    s.DRY: "sweeps of the joint at several constant speeds, both ways",
+    s.VISCOUS: "sweeps of the joint at several constant speeds, both ways",
+    s.ASYMMETRIC: "sweeps of the joint at several constant speeds, both ways",
+    s.STRIBECK: "slow sweeps of the joint at several constant speeds, down to a creep",
+    s.LOAD_FRICTION: "the same motion with another payload",
+    s.PRESLIDING: "slow reversals of the joint, by less and less",
+    s.SPRING: "rests of the joint over its whole range",
+    s.CABLE: "rests of the joint over its whole range",
+    s.WARM_UP: "the same motion cold, and again when the machine is warm",
+    s.FLEXIBLE: "rests under several known loads, the position of the link measured besides",
+    s.GRAVITY: "rests in many poses, the first joint turned right round",
+    s.PAYLOAD: "one log before that moment and one behind it",
+    SCALE: "the same motion with a payload of known mass",
+    s.LATE_FORCE: "the same path with faster reversals",
+    s.LOW_PASS: "the same path with faster reversals",
+    s.IN_STEPS: "the same motion with more digits in the column",
+    FORCE_DRIFT: "rests in one and the same pose at the start and at the end",
+    OFFSET: "a rest that is approached from both sides",
+    ZERO: "rests in several poses, or the index mark of the encoder",
+    DRIFT: "rests in one and the same pose at the start and at the end",
+    SIZE: "one distance between joints measured by hand",
+}
+
+
+def deciding_recording(kind: str, others: Sequence[str] = ()) -> str:
+    """What would separate a cause from those that a log cannot tell from it; without others, what would show it by itself.
+
+    Empty where nothing is known of the kind, as of swapped columns, which a look at the log decides.
+    """
+    if others and any(other != kind for other in others):
+        pairs = [_PAIRS.get(frozenset((kind, other)), "") for other in others if other != kind]
+        found = [text for text in dict.fromkeys(pairs) if text]
+        found = found or [_ALONE[k] for k in (kind, *others) if k in _ALONE][:2]
+        return "; ".join(dict.fromkeys(found))
+    if others:  # of one kind, at several places
+        return "a motion in which one of these joints moves while the others rest"
+    return _ALONE.get(kind, "")

@@ -148,6 +148,20 @@ def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, 
         yield k, slow, even, np.asarray((late - forces) / tau, dtype=np.float64)
 
 
+def level_step(x: Array) -> float:
+    """The step between the levels of a signal whose levels are whole steps apart; zero of one that has one level, or others.
+
+    Forces at motors have come there by a sum: equal values differ by rounding.
+    """
+    values = np.unique(x[np.isfinite(x)])
+    apart = np.diff(values)
+    apart = apart[apart > LEVEL_ROUNDING * apart.sum()]
+    if not len(apart):
+        return 0.0
+    q = float(apart.min())
+    return q if np.abs(apart / q - np.round(apart / q)).max() < STEP_ROUNDING else 0.0
+
+
 def quantised(forces: Array, measured: Array) -> tuple[Array, Array]:
     """Q(F) − F (K, N) of forces (K, N) that are rounded to multiples of q, and q (K,); zero where the `measured` (K, N) are not.
 
@@ -156,12 +170,8 @@ def quantised(forces: Array, measured: Array) -> tuple[Array, Array]:
     out, steps = np.zeros_like(forces), np.zeros(len(forces))
     for j, (force, x) in enumerate(zip(forces, measured, strict=True)):
         values = np.unique(x[np.isfinite(x)])
-        if not 2 <= len(values) <= MAX_LEVELS:
-            continue
-        # Forces at motors have come there by a sum: equal values differ by rounding.
-        apart = np.diff(values)
-        q = float(np.min(apart[apart > LEVEL_ROUNDING * np.ptp(values)], initial=np.inf))
-        if np.isfinite(q) and np.abs(values / q - np.round(values / q)).max() < STEP_ROUNDING:
+        q = level_step(values) if 2 <= len(values) <= MAX_LEVELS else 0.0
+        if q and np.abs(values / q - np.round(values / q)).max() < STEP_ROUNDING:
             out[j], steps[j] = q * np.round(force / q) - force, q
     return out, steps
 

@@ -25,10 +25,10 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
-from veridyn.observe.consistency.dead_centres import DeadCentre, dead_centres
 from veridyn.observe.consistency.directions import direction_checks, wrong_directions
 from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency
+from veridyn.observe.consistency.observability import DeadCentre, dead_centres
 from veridyn.observe.consistency.predictions import check_findings
 from veridyn.observe.consistency.sensor_delays import SensorDelay
 from veridyn.observe.history import StateHistory
