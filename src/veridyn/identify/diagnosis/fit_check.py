@@ -161,7 +161,7 @@ def diagnose_fit(
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
     most = settings.max_samples if level == "fast" else None
     found = with_traces(
-        found, fit, motions, sampling, failed, most, untestable=failed, traces=traces, settings=settings
+        found, fit, motions, sampling, failed, most, failed, traces=traces, settings=settings, noise_asked=white
     )
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
@@ -178,6 +178,7 @@ def with_traces(
     untestable: list[str] | None = None,
     traces: Traces = "all",
     settings: DiagnosisSettings = DEFAULT,
+    noise_asked: bool = False,
 ) -> list[Mistake]:
     """The same with positions that are exchanged from a moment on, or with traces of causes, which take the place of rows that contradict
     each other: they explain it.
@@ -186,7 +187,8 @@ def with_traces(
     unless these are much likelier. Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of
     parameters leave none, so that traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the
     same, and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show
-    is added to `untestable`. `samples`: at most so many are looked at, all if left out.
+    is added to `untestable`. `samples`: at most so many are looked at, all if left out. `noise_asked`: bias by noise of positions is among
+    the mistakes where there is one.
     """
     fit = fit.for_white_noise()
     exchanged = attempt(
@@ -212,8 +214,9 @@ def with_traces(
     explained = sum(m.finding(1).evidence for m in causes if m.kind == causes[0].kind)
     if any(m.finding(1).evidence > explained + STRONG for m in found if m.kind in SYMPTOMS):
         return found
-    noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
-    causes = with_noise_as_cause(causes, fit, motions[0], noise)
+    if NOISY in kinds or not noise_asked:
+        noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
+        causes = with_noise_as_cause(causes, fit, motions[0], noise)
     kept = [m for m in found if m.kind not in (CONTRADICTION, *SYMPTOMS)]
     before = [m for m in kept if m.kind != NOISY]
     return [*before, *causes, *(m for m in kept if m.kind == NOISY)]

@@ -13,7 +13,7 @@ own: its noise is estimated with S in the regressor, lest a damage hide in its o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,22 @@ class NoisyEquations:
         made = _finished(self.used, self.weight, W, self.y, plain, covariances, raw, S.shape[2])
         if made.loss < self.loss:
             return made
-        same = _finished(self.used, self.weight, W, self.y, plain, covariances, raw, S.shape[2], self.filters)
-        return min(made, same, key=lambda m: m.loss)
+        columns, white = _filtered(S, self.filters) * self.again[:, :, None], self.white
+        for k in range(S.shape[2]):
+            white = white.with_column(columns[:, :, k])
+        loss = _loss(self.used, self.again, white)
+        if made.loss <= loss:
+            return made
+        return replace(
+            self,
+            W=W,
+            plain=plain,
+            covariances=covariances,
+            raw=raw,
+            white=white,
+            before=self.white,
+            loss=loss,
+        )
 
     @property
     def lags(self) -> int:
@@ -127,10 +141,9 @@ def _finished(
     covariances: Array,
     raw: Array,
     appended: int,
-    filters: tuple[Array, ...] = (),
 ) -> NoisyEquations:
-    """A model whose last columns were `appended`, that many; its filters are found where none are given."""
-    filters = filters or _whitening(covariances, used)
+    """A model whose last columns were `appended`, that many, with filters of its own."""
+    filters = _whitening(covariances, used)
     valid = _valid(used, filters)
     left = _filtered(plain.residual[:, :, None], filters)[:, :, 0]
     again = _weight(valid, left)
@@ -138,9 +151,6 @@ def _finished(
     white = before = Projected.of(columns[:, :, :first], _filtered(y[:, :, None], filters)[:, :, 0] * again)
     for k in range(first, W.shape[2]):
         white = white.with_column(columns[:, :, k])
-    mean = np.sum(white.residual**2, axis=0) / np.maximum(valid.sum(axis=0), 1)
-    sizes = np.where(mean > 0.0, mean, 1.0) / np.maximum(again.max(axis=0), np.finfo(float).tiny) ** 2
-    loss = float(np.sum(used.sum(axis=0) * np.log(np.maximum(sizes, np.finfo(float).tiny))))
     return NoisyEquations(
         used=used,
         weight=weight,
@@ -153,8 +163,16 @@ def _finished(
         again=again,
         white=white,
         before=before,
-        loss=loss,
+        loss=_loss(used, again, white),
     )
+
+
+def _loss(used: Mask, again: Array, white: Projected) -> float:
+    """−2 log L of equations with these weights `again` behind their filters, zero where one is not valid."""
+    valid = np.count_nonzero(again, axis=0)
+    mean = np.sum(white.residual**2, axis=0) / np.maximum(valid, 1)
+    sizes = np.where(mean > 0.0, mean, 1.0) / np.maximum(again.max(axis=0), np.finfo(float).tiny) ** 2
+    return float(np.sum(used.sum(axis=0) * np.log(np.maximum(sizes, np.finfo(float).tiny))))
 
 
 def _whitening(covariances: Array, used: Mask) -> tuple[Array, ...]:

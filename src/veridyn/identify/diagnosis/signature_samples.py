@@ -424,7 +424,7 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> N
     machine, rows, filtering = fit.described, [fit.described.rows[r] for r in plan.rows], plan.how.filtering
     lines = np.zeros((len(rows), machine.n + 1, len(job.motion))) if filtering else out
     every = np.arange(len(job.motion)) if filtering else np.flatnonzero(used)
-    size = max(1, SLOPE_SAMPLES // (machine.n + 1))
+    size, here = max(1, SLOPE_SAMPLES // (machine.n + 1)), np.empty((len(every), len(rows)))
     for first in range(0, len(every), size):
         at = every[first : first + size]
         m = replace(job.motion[at], forces=None)
@@ -437,6 +437,8 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> N
         several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
         forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
         lines[:, :n, at] = (forces[0] - forces[1:]).transpose(2, 0, 1) / STEP
-        lines[:, n, at] = size_slopes(machine, fit.standard, m, rows, forces[0]).T
+        here[first : first + size] = forces[0]
+    whole = replace(job.motion[every], forces=None)
+    lines[:, machine.n, every] = size_slopes(machine, fit.standard, whole, rows, here).T
     if filtering:
         out[:] = _filtered(lines, plan, job)

@@ -6,7 +6,7 @@ the one without it, after what noise of the motion makes of it by itself. The ca
 filters of their noise, are fitted each with a noise of its own (:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where
 both its score, whose variance allows for what correlation is left, and its gain in likelihood are beyond what noise makes of so many
 questions. Where none is, what every gear has is asked at all places together. Structure comes before sensors: a sensor is named first only
-where it beats the best structure by `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again.
+where it beats the best structure by `STRONG` of Schwarz's criterion. What was found is taken into the model; the others are asked again.
 
 Causes that explained nearly as much, and nothing beside it, cannot be separated from it on this log: their columns are alike along its
 motion. Each depends on something that the other does not: the pose, the load, the speed, time, or whether the machine moves at all. A
