@@ -67,3 +67,33 @@ def test_triangles_are_square_whatever_comes_in() -> None:
     T = triangles(rows)
     assert T.shape == (3, 5, 5)
     assert np.einsum("rki,rkj->rij", T, T) == pytest.approx(np.einsum("rki,rkj->rij", rows, rows))
+
+
+def test_a_linearisation_is_made_once_and_serves_other_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triangles of the same sensitivities under two weights, and with other residuals, are those of the rows written out."""
+    machine = truth()
+    groups = cut(machine, [noisy(np.random.default_rng(0))[:100]], 0.5)
+    spread = np.stack([np.eye(len(machine.parameters))[machine.parameters.index(n)] for n in NAMES], axis=1)
+    start = drawn().parameters.values
+    problem = OutputProblem(
+        Shooting(machine=machine, friction_speed=SOFT), 4, groups, lambda x: start + spread @ x, spread
+    )
+    x, initial, made = np.zeros(len(NAMES)), [g.initial for g in groups], []
+    own = OutputProblem.columns
+    monkeypatch.setattr(OutputProblem, "columns", lambda *given: made.append(1) or own(*given))
+    half = problem.simulated(problem.shooting.refined(), x, initial)
+    for sigma, residuals in (([0.002, 0.003], None), ([0.1, 0.01], None), ([0.1, 0.01], half)):
+        (T,) = problem.factors(x, initial, np.array(sigma), residuals)
+        r, J = own(problem, groups[0], initial[0], x)
+        r = r if residuals is None else residuals[0]
+        rows = np.concatenate([J[..., -4:], J[..., :-4], r[..., None]], axis=-1) / np.array(sigma)[:, None]
+        rows = rows.reshape(len(r), -1, rows.shape[-1])
+        expected = np.einsum("rki,rkj->rij", rows, rows)
+        size = np.sqrt(np.einsum("rii->ri", expected))
+        found = np.einsum("rki,rkj->rij", T, T)
+        assert (found / size[:, :, None] / size[:, None]) == pytest.approx(
+            expected / size[:, :, None] / size[:, None], abs=1e-12
+        )
+    assert len(made) == 1
+    problem.factors(x + 1e-3, initial, np.array([0.002, 0.003]))
+    assert len(made) == 2

@@ -1,8 +1,8 @@
 """The search of output error: Gauss and Newton's steps with exact sensitivities, damped where they do not reduce the residual.
 
 The initial state of each run is estimated along and eliminated run by run. σ_k of each output comes from the residuals unless it is known,
-and is held once it no longer changes. Where dry friction holds, residuals have kinks: the search may end in one, where no step reduces the
-residual although the linear model of one side would go on.
+and is held once it no longer changes. Where dry friction holds, residuals have kinks: the search may end in one, where only steps below its
+tolerance reduce the residual although the linear model of one side would go on.
 
 Each run has its own initial state and shares the parameters. The R factor of a run's [J₀ | J_χ | r] holds both: its upper rows say
 which state goes with given parameters, its lower ones what is left for the parameters, whose factors of all runs merge into one small
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -23,7 +23,7 @@ from veridyn.errors import IdentificationError, ModelError, SimulationError
 from veridyn.identify.error_measures import Moments, moments_of_runs
 from veridyn.identify.estimators.coloured import bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
-from veridyn.identify.output_error.log_runs import Runs, chunks
+from veridyn.identify.output_error.log_runs import MAX_SENSITIVITIES, Runs, chunks
 from veridyn.identify.output_error.run_model import RunModel
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
@@ -36,10 +36,12 @@ ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact da
 MIN_DECREASE = 1e-5  # of the sum of squares: an iteration that gains less ends the search
 CONVERGED_SIGMAS = 0.5  # deviations from the minimum, by the linear model, within which the search has converged
 SIGMA_CHANGE = 0.02  # a change of every σ_k below which they are held
+LEAST_DAMPING = 1e-3  # above 0: less leaves a step as it is
 MAX_DAMPING = 1e8  # of the damping: no step reduces the residual any more
 # Simulations of trial steps, for each iteration that is allowed: a search that needs more does not converge
 MAX_TRIALS = 5
 Values = Callable[[Array], Array]  # base parameters → all parameters
+Linearised = tuple[int, slice, Array, Array]  # group, part of its runs, residuals and sensitivities
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,18 +108,21 @@ def search(
         # the length of the step without damping, in deviations
         length = float(np.linalg.norm(T[: len(x), -1])) / math.sqrt(len(x))
         rounding = ROUNDING * float(np.linalg.norm(own @ x)) / math.sqrt(len(x))
-        if length < max(tolerance * _inflation(problem, residuals, s, len(x)), rounding):
+        shortest = max(tolerance * _inflation(problem, residuals, s, len(x)), rounding)
+        if length < shortest:
             return _finished(problem, x, initial, residuals, given, done, hac)
         tried = 0
         while True:
             tried += 1
             progress("output error", done - 0.5**tried, float(iterations))
             step, states = problem.stepped(factors, initial, damping)
+            if problem.shooting.kinked and held and np.linalg.norm(own @ step) < shortest * math.sqrt(len(x)):
+                return replace(_finished(problem, x, initial, residuals, given, done, hac), beyond=length)
             trial = x + step
             new = problem.residuals(trial, states)
             if new is not None and _cost(new, s) <= cost * (1.0 + 1e-9):
                 break
-            damping = max(10.0 * damping, 1e-4)
+            damping = max(10.0 * damping, LEAST_DAMPING)
             if damping > MAX_DAMPING:
                 break
         trials += tried
@@ -131,7 +136,8 @@ def search(
                 return _finished(problem, x, initial, residuals, given, done, hac)
             if problem.shooting.kinked:
                 return replace(_finished(problem, x, initial, residuals, given, done, hac), beyond=length)
-        damping = 0.0 if damping < 1e-3 else damping / 100.0
+        # where longer steps have just failed they would fail again
+        damping = damping / 10.0 if tried > 1 else 0.0 if damping <= LEAST_DAMPING else damping / 100.0
     share = [f"{c} {100.0 * r:.3g} %" for c, r in zip(outputs, _relative(problem, residuals), strict=True)]
     raise IdentificationError(
         f"the output error has not converged after {done} iterations and {trials} simulations of trial steps.",
@@ -233,7 +239,9 @@ def _finished(
     elif hac is not None:
         made = stated(_spectrum(problem, x, initial, heads, sigma, inverse), inverse, covariance)
         covariance = made.covariance
-    finer, _ = replace(problem, shooting=problem.shooting.refined()).reduced_at(x, initial, sigma)
+    finer, _ = problem.reduced(
+        problem.factors(x, initial, sigma, problem.simulated(problem.shooting.refined(), x, initial))
+    )
     step_change = solve_triangular(finer[:p, :p], finer[:p, -1]) - inverse @ T[:p, -1]
     samples = sum(r[..., 0].size for r in residuals)
     rms = np.sqrt(sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples)
@@ -289,14 +297,12 @@ def _orthonormal(
 ) -> Iterator[tuple[Array, Array]]:
     """Of each run the sensitivities (N, outputs, p), orthonormal over all runs, and the residuals (N, outputs) in deviations."""
     p, free = len(x), problem.free
-    for runs, state, T in zip(problem.groups, initial, heads, strict=True):
-        for part in chunks(runs, problem.shooting.substeps * (p + problem.shooting.size)):
-            r, J = problem.columns(runs[part], state[part], x)
-            for residual, own, t in zip(r, J, T[part], strict=True):
-                W = own[..., :p]
-                if free:
-                    W = W - own[..., p:] @ np.linalg.lstsq(t[:, :free], t[:, free:-1], rcond=1e-12)[0]
-                yield W / sigma[:, None] @ inverse, residual / sigma
+    for group, part, r, J in problem.linearised(x, initial):
+        for residual, own, t in zip(r, J, heads[group][part], strict=True):
+            W = own[..., :p]
+            if free:
+                W = W - own[..., p:] @ np.linalg.lstsq(t[:, :free], t[:, free:-1], rcond=1e-12)[0]
+            yield W / sigma[:, None] @ inverse, residual / sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,6 +314,8 @@ class OutputProblem:
     groups: list[Runs]
     values_of: Values
     spread: Array
+    # The last linearisation: the search ends where it was made last, and deviations are computed from it.
+    _last: dict[bytes, list[Linearised]] = field(default_factory=dict, init=False, repr=False)
 
     def model(self, x: Array) -> tuple[RunModel, Array]:
         """The simulation with the constants of x, and all parameters of the tree."""
@@ -320,28 +328,53 @@ class OutputProblem:
     def residuals(self, x: Array, initial: list[Array]) -> list[Array] | None:
         """y − ŷ of each group, or None where the simulation fails."""
         try:
-            shooting, values = self.model(x)
-            return [shooting.residuals(runs, state, values) for runs, state in zip(self.groups, initial, strict=True)]
+            return self.simulated(self.shooting, x, initial)
         except (SimulationError, ModelError):
             return None
+
+    def simulated(self, shooting: RunModel, x: Array, initial: list[Array]) -> list[Array]:
+        """y − ŷ of each group by a simulation such as that of the search."""
+        p = self.spread.shape[1]
+        own, values = shooting.at(x[p:]), self.values_of(x[:p])
+        return [own.residuals(runs, state, values) for runs, state in zip(self.groups, initial, strict=True)]
 
     def columns(self, runs: Runs, state: Array, x: Array) -> tuple[Array, Array]:
         """Residuals (R, K, m) and sensitivities (R, K, m, len(x) + size of a state) of the outputs of some runs."""
         shooting, values = self.model(x)
         return shooting.columns(runs, state, values, self.spread)
 
-    def factors(self, x: Array, initial: list[Array], sigma: Array) -> list[Array]:
-        """For each group the triangles (R, q, q) of its runs: initial state, parameters and, last, the residual."""
+    def linearised(self, x: Array, initial: list[Array]) -> Iterator[Linearised]:
+        """Group, part of its runs, and their :meth:`columns`; kept until the next call where all of them fit into memory."""
+        key = b"".join(a.tobytes() for a in (x, *initial))
+        if key in self._last:
+            yield from self._last[key]
+            return
+        self._last.clear()
+        width, made = len(x) + self.shooting.size, []
+        fits = sum(self.measured(runs).size for runs in self.groups) * width <= MAX_SENSITIVITIES
+        for group, (runs, state) in enumerate(zip(self.groups, initial, strict=True)):
+            for part in chunks(runs, self.shooting.substeps * width):
+                found = (group, part, *self.columns(runs[part], state[part], x))
+                if fits:
+                    made.append(found)
+                yield found
+        if fits:
+            self._last[key] = made
+
+    def factors(
+        self, x: Array, initial: list[Array], sigma: Array, residuals: list[Array] | None = None
+    ) -> list[Array]:
+        """For each group the triangles (R, q, q) of its runs: initial state, parameters and, last, the residual.
+
+        `residuals`: in place of those at x, for what another simulation would change to first order.
+        """
         p, free = len(x), self.free
-        found = []
-        for runs, state in zip(self.groups, initial, strict=True):
-            tops = []
-            for part in chunks(runs, self.shooting.substeps * (p + self.shooting.size)):
-                r, J = self.columns(runs[part], state[part], x)
-                rows = np.concatenate([J[..., p : p + free], J[..., :p], r[..., None]], axis=-1) / sigma[:, None]
-                tops.append(triangles(rows.reshape(len(r), -1, free + p + 1)))
-            found.append(np.concatenate(tops))
-        return found
+        tops: list[list[Array]] = [[] for _ in self.groups]
+        for group, part, own, J in self.linearised(x, initial):
+            r = own if residuals is None else residuals[group][part]
+            rows = np.concatenate([J[..., p : p + free], J[..., :p], r[..., None]], axis=-1) / sigma[:, None]
+            tops[group].append(triangles(rows.reshape(len(r), -1, free + p + 1)))
+        return [np.concatenate(found) for found in tops]
 
     def reduced(self, factors: list[Array], damping: float = 0.0) -> tuple[Array, list[Array]]:
         """The triangle of the parameters and the residual, with initial states eliminated, and what these follow from."""
