@@ -1,4 +1,4 @@
-"""Runs of an open tree on a fixed base as machine code: many samples, runs and parameter sets in one call, with sensitivities.
+"""Runs of a tree as machine code: many samples, runs and parameter sets in one call, with sensitivities.
 
 A :class:`CompiledRun` holds the tree's kernels and the memory of a run; :meth:`CompiledRun.run` starts from states (q, q̇, z), and all
 samples of all runs are made before it returns (:mod:`veridyn.mechanics.system.run_kernel`). The rule is any explicit one of
@@ -22,7 +22,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.run_blocks import Varied
-from veridyn.mechanics.system.run_kernel import compiled_run
+from veridyn.mechanics.system.run_kernel import compiled_rate, compiled_run
 from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
 from veridyn.mechanics.system.simulation import checked_forces
 from veridyn.mechanics.system.stepper import tableau
@@ -50,11 +50,18 @@ class Simulated:
     signals: Mapping[str, Array]
 
 
+class NearSingular(Exception):
+    """A machine with loops or on a free base came near a position in which its accelerations need a closer look."""
+
+
 class CompiledRun:
     """Runs of a tree; made for its structure, for what is varied, and for a rule. Parameters and constants may change from call to call.
 
     It belongs to one thread at a time. `friction_speed`: dry friction is rounded off below it; with 0 it holds where it can. `lanes`: so
     many runs are made side by side where they can be, see :meth:`has_lanes`; results agree with those of single runs to rounding.
+    `closing_rate`: rad/s, with which openings of loops die out; where it is given, machines with loops and on a free base run too
+    (:mod:`veridyn.mechanics.system.run_bound`), without sensitivities, joint controllers and bristles. `rates_alone`: it
+    serves :meth:`rate_at`, and :meth:`run` is not called.
     """
 
     def __init__(
@@ -67,15 +74,27 @@ class CompiledRun:
         servo: JointControllers | None = None,
         varied: Varied | None = None,
         lanes: int = 1,
+        closing_rate: float | None = None,
+        rates_alone: bool = False,
     ) -> None:
         self.tree = tree = tree_of(machine)
-        if tree.loops or tree.base == "free":
+        plain = servo is None and varied is None
+        if (tree.loops or tree.base == "free") and not (closing_rate is not None and plain):
             found = "loops" if tree.loops else "a free base"
             what = "a compiled run is that of an open machine on a fixed base."
             raise ModelError(what, where=tree.name, found=found, hint="integrate() knows loops and free bases.")
         tree.check_unprescribed("a compiled run")
         self.law, self.servo, self.varied = law, servo, varied
-        self._layout = RunLayout(tree, friction_speed, tableau(rule), servo, varied, law is not None)
+        self._layout = RunLayout(
+            tree,
+            friction_speed,
+            tableau(rule),
+            servo,
+            varied,
+            law is not None,
+            closing_rate=closing_rate or 0.0,
+            rates_alone=rates_alone,
+        )
         self.size, self.record, self.at = self._layout.size, self._layout.record, self._layout.at
         self._wide: RunLayout | None = None
         if lanes > 1 and law is None and varied is None and self._layout.dry is None:
@@ -175,23 +194,45 @@ class CompiledRun:
         status = compiled_run()(I, W, *arguments)
         if status == k.ESCAPED and every is not None and len(every) > 1:
             values = every[int(reached[0])]
-        if status == k.ESCAPED and self.is_near_singular(tree, values, run_name(R, int(reached[0]), first)):
+        if (
+            status == k.ESCAPED
+            and self.tree.base == "fixed"
+            and not self.tree.loops
+            and self.is_near_singular(tree, values, run_name(R, int(reached[0]), first))
+        ):
             W[at["CLOCK"] + k.NEAREST] = np.inf
             status = compiled_run()(I, W, *arguments)
         if status != k.DONE:
             self.refuse(status, float(reached[1]), called, run_name(R, int(reached[0]), first))
         return self.simulated(*out, known), S
 
+    def hold_inputs(self, values: Array, forces: Array, called: CalledLaw | None) -> None:
+        """What :meth:`rate_at` computes with: all parameters, forces (n,), and what functions of Python do besides."""
+        self.set_values(self.tree, complete_values(self.tree, values))
+        W, I, at = self.record.W, self.record.I, self.at
+        W[at["BEFORE"] : at["BEFORE"] + self.tree.n], W[at["CLOCK"] + k.NEAREST] = forces, NEAR_SINGULAR
+        I[k.HOLDS], I[k.LAW] = 1, 0 if called is None else called.address
+
+    def rate_at(self, time: float, y: Array) -> tuple[int, Array]:
+        """The rate of a state y (size,) at a time, under inputs that :meth:`hold_inputs` has put there; and how the call ended."""
+        W, at = self.record.W, self.at
+        W[at["Y"] : at["Y"] + self.size] = y
+        status = compiled_rate()(self.record.I, W, time)
+        return status, W[at["SLOPES"] : at["SLOPES"] + self.size].copy()
+
     def room(self, runs: int, samples: int, states_alone: bool = False) -> Arrays3:
         """Arrays for so many runs: states, q̈ and forces; the last two without columns where states are wanted alone."""
-        n = 0 if states_alone else self.tree.n
-        return np.empty((runs, samples, self.size)), np.empty((runs, samples, n)), np.empty((runs, samples, n))
+        n, rates = (0, 0) if states_alone else (self.tree.n, self._layout.rates)
+        return np.empty((runs, samples, self.size)), np.empty((runs, samples, rates)), np.empty((runs, samples, n))
 
     def simulated(self, y: Array, qdd: Array, acting: Array, known: Mapping[str, Array]) -> Simulated:
         """What such arrays hold, beside the signals that were known."""
-        n = self.tree.n
-        own = {state.name: y[:, :, 2 * n + j] for j, state in enumerate(self.tree.states)}
-        return Simulated(y[:, :, :n], y[:, :, n : 2 * n], qdd, acting, {**known, **own})
+        n, own, free = self.tree.n, len(self.tree.states), self.tree.base == "free"
+        states = {state.name: y[:, :, self.size - own + j] for j, state in enumerate(self.tree.states)}
+        at, rates = 7 * free, self.size - own - n
+        return Simulated(
+            y[:, :, at : at + n], y[:, :, rates : rates + n], qdd[:, :, 6 * free :], acting, {**known, **states}
+        )
 
     def _side_by_side(
         self,
@@ -241,6 +282,8 @@ class CompiledRun:
     def refuse(self, status: int, time: float, called: CalledLaw | None, run: str = "") -> None:
         if called is not None and called.error is not None:
             raise called.error
+        if status == k.SINGULAR:
+            raise NearSingular
         y, n = self._state(), self.tree.n
         sizes = np.where(np.isfinite(y), np.abs(y), np.inf)
         worst = int(np.argmax(sizes)) % n
@@ -319,7 +362,9 @@ def check_finite(tree: Tree, what: str, x: Array, step: float, first: int | None
     if np.isfinite(x).all():
         return
     run, sample, j = (int(k) for k in np.argwhere(~np.isfinite(x))[0])
-    name = tree.coordinates[j % tree.n] if j < 2 * tree.n else tree.states[j - 2 * tree.n].name
+    base = ["base"] if x.shape[2] >= 2 * tree.n + 13 and tree.base == "free" else []
+    names = [*7 * base, *tree.coordinates, *6 * base, *tree.coordinates, *(s.name for s in tree.states)]
+    name = names[j] if j < len(names) else tree.coordinates[j % tree.n]
     where = f"{tree.name}{run_name(len(x), run, first)}, '{name}'"
     hint = "Close gaps of the log, or cut it there."
     raise SimulationError(

@@ -1,35 +1,64 @@
 """Integration in fixed steps as machine code: the runs of ``integrate`` that need no Python between two steps.
 
-Open machines on a fixed base under forces, drives and signals; those that are functions of Python are called at each stage of a step.
-What is not compiled is stepped in Python by :func:`~veridyn.mechanics.system.integrate.integrate`, with the same rule: loops, free bases,
-prescribed coordinates, tyres, wrenches, contacts, loads at places, and samples at unequal times.
+Machines under forces, drives and signals, open or with loops, on a fixed base or a free one; what is a function of Python is called at
+each stage of a step. What is not compiled is stepped in Python by :func:`~veridyn.mechanics.system.integrate.integrate`, with the same
+rule: prescribed coordinates, tyres, wrenches, contacts, loads at places, samples at unequal times, bristles in machines with loops or on
+a free base, friction that holds on a free base, and runs that come near a singular position, where singular values decide.
+
+Integrators that choose their steps are SciPy's, in Python; the rates that they ask for are one call of machine code each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
+from veridyn.mechanics.system.dry_friction import KINDS
+from veridyn.mechanics.system.run_record import DONE
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory, odd_signal
 from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
-from veridyn.model.motion import Motion
+from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress
+from veridyn.spatial.rotations import matrix_of
 
+CLOSING_RATE = 10.0  # rad/s, with which openings of loops die out like a damped spring
+Rate = Callable[[float, Array], Array]
 EQUAL_INTERVALS = 1e-9  # relative: by how much intervals between samples may differ and count as equal
 
 
 def is_plain(tree: Tree, given: Inputs, method: Method) -> bool:
-    """Whether steps of this machine under these inputs can be compiled."""
+    """Whether steps of this machine, which is open and on a fixed base, can be compiled under these inputs."""
+    return method.name == "RK4" and not is_bound(tree) and acts_plainly(tree, given)
+
+
+def is_plainly_bound(tree: Tree, given: Inputs, method: Method) -> bool:
+    """Whether steps of this machine, which has loops or a free base, can be compiled under these inputs."""
+    bristles = any(e.kind == "lugre" and e.on for e in tree.elements)
+    can = not bristles and not (tree.base == "free" and has_jumps(tree, method))
+    return method.name == "RK4" and is_bound(tree) and can and acts_plainly(tree, given)
+
+
+def has_jumps(tree: Tree, method: Method) -> bool:
+    """Whether dry friction is not rounded off."""
+    return method.friction_speed == 0.0 and any(e.kind in KINDS and e.on for e in tree.elements)
+
+
+def is_bound(tree: Tree) -> bool:
+    """Whether it has loops or a free base."""
+    return bool(tree.loops) or tree.base == "free"
+
+
+def acts_plainly(tree: Tree, given: Inputs) -> bool:
+    """Whether compiled code knows all that acts: forces, drives and signals, on a machine without tyres and prescribed coordinates."""
     acts = (given.wrenches, given.contacts, given.prescribed, given.road)
-    bound = tree.loops or tree.base == "free" or tree.held or tree.wheels
     placed = any(not isinstance(load, Drive) for load in tree.loads)
-    return method.name == "RK4" and not bound and not placed and all(x is None for x in acts)
+    return not tree.held and not tree.wheels and not placed and all(x is None for x in acts)
 
 
 def has_equal_intervals(clock: Array) -> bool:
@@ -84,10 +113,11 @@ def signals_at_samples(given: Inputs, t: Array, q: Array, qd: Array) -> dict[str
 def compiled_steps(
     acting: ActingInputs, clock: Array, y0: Array, method: Method, values: Array, progress: Progress
 ) -> Trajectory:
-    """The motion from y0 = (q, q̇, z) at clock[0], for a machine and inputs that are plain, at samples with equal intervals."""
+    """The motion from the state y0 at clock[0], for a machine and inputs that are plain, at samples with equal intervals."""
     tree, given = acting.tree, acting.inputs
     n, K, step = tree.n, len(clock), float((clock[-1] - clock[0]) / (len(clock) - 1))
-    run = CompiledRun(tree, friction_speed=method.friction_speed)
+    closing = CLOSING_RATE if is_bound(tree) else None
+    run = CompiledRun(tree, friction_speed=method.friction_speed, closing_rate=closing)
     varying = given.forces is None and given.loads is not None
     forces = np.zeros((1, K, n))
     if given.forces is None and not varying:
@@ -99,6 +129,7 @@ def compiled_steps(
     called = python_inputs(run, given, acting.driving if varying else None, progress=report)
     own = {s.name for s in tree.states}
     idle = {name: np.zeros((1, K)) for name in tree.signals if name not in own}
+    made = run.room(1, K)
     found, _ = run.run(
         step,
         y0[None],
@@ -109,10 +140,62 @@ def compiled_steps(
         hold="zero",
         substeps=max(1, math.ceil(step / method.step - 1e-9)),
         called=called,
+        into=made,
     )
     report(float(clock[-1]))
-    q, qd = found.q[0], found.qd[0]
     states = {s.name: found.signals[s.name][0] for s in tree.states}
-    signals = {**signals_at_samples(given, clock, q, qd), **states}
-    motion = Motion(clock, q, qd, found.qdd[0], None, found.forces[0], signals=signals)
-    return Trajectory(motion, states=states)
+    signals = {**signals_at_samples(given, clock, found.q[0], found.qd[0]), **states}
+    return trajectory_of(acting, clock, made[0][0], made[1][0], made[2][0], signals=signals)
+
+
+def compiled_rates(
+    acting: ActingInputs, values: Array, method: Method, otherwise: Rate, progress: Callable[[float], None]
+) -> Rate:
+    """Rates of a state in machine code, for a machine and inputs that act plainly, and dry friction that is rounded off.
+
+    Where a state needs a closer look, or a name for what is wrong with it, they are those of `otherwise`.
+    """
+    given, tree = acting.inputs, acting.tree
+    closing = CLOSING_RATE if is_bound(tree) else None
+    run = CompiledRun(tree, friction_speed=method.friction_speed, closing_rate=closing, rates_alone=True)
+    varying = given.forces is None and given.loads is not None
+    called = python_inputs(run, given, acting.driving if varying else None)
+    still = given.forces is None and not varying
+    run.hold_inputs(values, acting.driving(0.0) if still else np.zeros(tree.n), called)
+
+    def rate(time: float, y: Array) -> Array:
+        status, found = run.rate_at(time, y)
+        if called is not None and called.error is not None:
+            raise called.error
+        progress(time)
+        return found if status == DONE else otherwise(time, y)
+
+    return rate
+
+
+def trajectory_of(
+    acting: ActingInputs,
+    clock: Array,
+    y: Array,
+    a: Array,
+    forces: Array,
+    *,
+    signals: Mapping[str, Array],
+    wrenches: Mapping[str, Array] | None = None,
+    loads: Mapping[str, Array] | None = None,
+) -> Trajectory:
+    """A motion from its states y (N, size), accelerations a (N, rows) and what acted."""
+    n, pushed, placed = acting.tree.n, dict(wrenches or {}), dict(loads or {})
+    states = {s.name: signals[s.name] for s in acting.tree.states}
+    y = y[:, : y.shape[1] - acting.own]
+    if not acting.free:
+        motion = Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches=pushed, signals=dict(signals))
+        return Trajectory(motion, states=states, loads=placed)
+    quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
+    R = matrix_of(quaternion)
+    velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
+    base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity, position=y[:, :3], quaternion=quaternion)
+    motion = Motion(
+        clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches=pushed, signals=dict(signals)
+    )
+    return Trajectory(motion, y[:, :3], R, states, placed)

@@ -20,8 +20,19 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.system.adaptive import adaptive_path, check_size
+from veridyn.mechanics.system.compiled_run import NearSingular
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
-from veridyn.mechanics.system.fixed_steps import compiled_steps, has_equal_intervals, is_plain
+from veridyn.mechanics.system.fixed_steps import (
+    CLOSING_RATE,
+    acts_plainly,
+    compiled_rates,
+    compiled_steps,
+    has_equal_intervals,
+    has_jumps,
+    is_plain,
+    is_plainly_bound,
+    trajectory_of,
+)
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.system.stepper import march, tableau
 from veridyn.mechanics.tree.accept import takes_machine
@@ -36,14 +47,12 @@ from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import components
 from veridyn.model.machine import Machine
-from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
-from veridyn.spatial.rotations import matrix_of
 
 START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 __all__ = ["BaseState", "Inputs", "Method", "Trajectory", "integrate"]
-CLOSING_RATE = 10.0  # rad/s, with which openings of loops die out like a damped spring
 
 
 def inner_start(tree: Tree, given: Mapping[str, float]) -> Array:
@@ -122,10 +131,9 @@ def check_given_signals(system: ActingInputs, start: float, q: Array, qd: Array)
         )
 
 
-def refuse_crossing(system: StateRates, clock: Array, y: Array) -> None:
+def refuse_crossing(system: StateRates, clock: Array, q: Array) -> None:
     """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
-    n, at = system.tree.n, 7 if system.free else 0
-    k = first_crossing(system.tree, y[:, at : at + n])
+    k = first_crossing(system.tree, q)
     if k is not None:
         raise SimulationError(
             f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
@@ -216,23 +224,46 @@ def integrate(
     system = StateRates(tree, acting.inputs, instant)
     names, positions = system.names, slice(7, 7 + tree.n) if system.free else slice(0, tree.n)
 
+    def report(time: float) -> None:
+        progress("simulating", time - clock[0], clock[-1] - clock[0])
+
     def rate(time: float, y: Array, friction: Array | None = None) -> Array:
         check_size(time, y, positions, tree.name, names)
-        progress("simulating", time - clock[0], clock[-1] - clock[0])
+        report(time)
         try:
             return system.rate(time, y, friction)
         except DataError as error:
-            raise SimulationError(
-                f"the motion {'cannot go on' if tree.loops else 'has run away'} at {time:.6g} s: {error.faults[0].what}",
-                where=tree.name,
-                found=error.faults[0].found,
-                hint=(error.faults[0].hint if tree.loops else "")
-                or "Try a smaller step, or look for a force that feeds on itself.",
-            ) from error
+            raise ended(time, error) from error
 
+    def mended(times: Array, y: Array) -> Array:
+        try:
+            return system.mended(times, y)
+        except DataError as error:
+            raise ended(float(times[0]), error) from error
+
+    def ended(time: float, error: DataError) -> SimulationError:
+        return SimulationError(
+            f"the motion {'cannot go on' if tree.loops else 'has run away'} at {time:.6g} s: {error.faults[0].what}",
+            where=tree.name,
+            found=error.faults[0].found,
+            hint=(error.faults[0].hint if tree.loops else "")
+            or "Try a smaller step, or look for a force that feeds on itself.",
+        )
+
+    bound = acting.inputs.sampled is None and is_plainly_bound(tree, acting.inputs, how)
+    if engine == "compiled" and bound and has_equal_intervals(clock):
+        rate(float(clock[0]), y0)  # a start without accelerations is named by its singular values
+        try:
+            found = compiled_steps(acting, clock, y0, how, values, progress)
+        except NearSingular:  # stepped below, each state by its singular values
+            pass
+        else:
+            if tree.loops:
+                refuse_crossing(system, clock, found.motion.q)
+            return found
     holding = None
     if how.name == "RK4":
-        mend = system.mended if tree.loops or tree.held else None
+        mend = mended if tree.loops or tree.held else None
         holding = None if dry is None else _holding(system, dry, rate)
         advance = None if holding is None else _alone(holding)
 
@@ -241,14 +272,19 @@ def integrate(
     else:
         hint = "Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away."
 
+        rates: Callable[[float, Array], Array] = rate
+        if engine == "compiled" and acts_plainly(tree, acting.inputs) and not has_jumps(tree, how):
+            rate(float(clock[0]), y0)  # a start without accelerations is named
+            rates = compiled_rates(acting, values, how, rate, report)
+
         def path_along(times: Array, y: Array) -> Array:
-            return adaptive_path(rate, times, y, how, tree.name, hint, names)
+            return adaptive_path(rates, times, y, how, tree.name, hint, names)
 
     path = path_along(clock, y0) if system.inputs.sampled is None else _sampled_path(path_along, system, clock, y0)
     if tree.loops or tree.held:
         path = system.mended(clock, path)
     if tree.loops:
-        refuse_crossing(system, clock, path)
+        refuse_crossing(system, clock, path[:, positions])
     found = _trajectory(system, clock, path, holding)
     return replace(found, motion=with_held_forces(tree, found.motion, values))
 
@@ -304,8 +340,6 @@ def _alone(holding: HoldingSteps) -> Callable[[float, Array, float], Array]:
 
 
 def _trajectory(system: StateRates, clock: Array, y: Array, holding: HoldingSteps | None) -> Trajectory:
-    n = system.tree.n
-
     def friction(t: float, state: Array) -> Array | None:
         if holding is None:
             return None
@@ -316,22 +350,9 @@ def _trajectory(system: StateRates, clock: Array, y: Array, holding: HoldingStep
     forces = np.array([f[1] for f in found])
     wrenches = {body: np.array([f[2][body] for f in found]) for body in found[0][2]}
     signals = {name: np.array([f[3][name] for f in found]) for name in found[0][3]}
-    states = {s.name: signals[s.name] for s in system.tree.states}
     placed = [system.values_of_loads(t) for t in clock.tolist()] if system.placed else []
     loads = {load.name: np.array([values[load.name] for values in placed]) for load in system.placed}
-    y = y[:, : y.shape[1] - system.own]
-    if not system.free:
-        return Trajectory(
-            Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches=wrenches, signals=signals),
-            states=states,
-            loads=loads,
-        )
-    quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
-    R = matrix_of(quaternion)
-    velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
-    base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity, position=y[:, :3], quaternion=quaternion)
-    motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches=wrenches, signals=signals)
-    return Trajectory(motion, y[:, :3], R, states, loads)
+    return trajectory_of(system, clock, y, a, forces, wrenches=wrenches, signals=signals, loads=loads)
 
 
 def element_states(

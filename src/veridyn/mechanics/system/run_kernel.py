@@ -22,8 +22,10 @@ from veridyn.mechanics.system.run_record import (
     BEFORE,
     BEGIN,
     BLOCK_AT,
+    BOUND_CODE,
     BY_LAW,
     CLOCK,
+    CLOSE,
     COLUMN,
     COLUMN_FROM,
     COMBINATIONS,
@@ -31,6 +33,7 @@ from veridyn.mechanics.system.run_record import (
     DIFFERENTIATE,
     DONE,
     END,
+    EQUATIONS,
     ESCAPED,
     FORCE,
     FRESH,
@@ -189,6 +192,8 @@ def run(
 ) -> int:
     """R runs of K samples every `step` seconds: y (R, K, size), q̈ and forces (R, K, n), sensitivities (R, K, rows, columns).
 
+    On a free base q̈ (R, K, 6 + n) begins with its accelerations v̇ − g and ω̇, in its own axes. Loops are closed after every step.
+
     Forces (R, K, n) at the samples, and measured signals with commands (R, K, ·) behind them. `sets` (⌈R / lanes⌉, ·): parameters of the
     runs, from P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, 1, size). How it ended;
     `reached` (2,): the run, or the first of those side by side, and the time in it where it ended early.
@@ -215,9 +220,10 @@ def run(
             call_part(I, SENSITIVITY_CODE, W, BEGIN, 0.0, 0.0, 0)
         if I[SERVO]:
             begin_servo(I, W)
-        if not is_positive(I, W):
+        if I[BOUND_CODE] == 0 and not is_positive(I, W):
             reached[0], reached[1] = r, 0.0
             return ESCAPED
+        status = call_part(I, BOUND_CODE, W, CLOSE, 0.0, 0.0, 0) if I[EQUATIONS] else DONE
         for k in range(K):
             if k == 0:
                 put_lanes(W, I[AFTER], forces, r, 0, lanes)
@@ -231,12 +237,13 @@ def run(
             if I[SERVO]:
                 set_command(I, W, sensitive)
                 tick(I, W, k * substeps, h, sensitive)
-            status = call_part(I, FRICTION_CODE, W, SETTLE, 0.0, 0.0, 0) if m else DONE
+            if m and status == DONE:
+                status = call_part(I, FRICTION_CODE, W, SETTLE, 0.0, 0.0, 0)
             if status == DONE:
                 status = rate(I, W, I[Y], I[SLOPES])
             if status == DONE:
                 take_lanes(W, I[Y], y, r, k, lanes)
-                take_lanes(W, I[SLOPES] + n, qdd, r, k, lanes)
+                take_lanes(W, I[ACC], qdd, r, k, lanes)
                 take_lanes(W, I[FORCE], acting, r, k, lanes)
                 if sensitive:
                     status = keep_sensitivities(I, W, sensitivities[r, k])
@@ -251,10 +258,27 @@ def run(
                             status = call_part(I, FRICTION_CODE, W, STEP, s * h, h, int(sensitive))
                         else:
                             status = smooth_step(I, W, s * h, h, int(sensitive), 1 if s == 0 else 0)
+                        if I[EQUATIONS] and status == DONE:
+                            status = call_part(I, BOUND_CODE, W, CLOSE, 0.0, 0.0, 0)
             if status != DONE:
                 reached[0], reached[1] = r, k * step + W[clock + INSTANT]
                 return int(status)
     return DONE
+
+
+@kept
+def rate_of(I: Numbers, W: Array, time: float) -> int:
+    """SLOPES: the rate of the state Y at a time, under forces and signals BEFORE and the law."""
+    W[I[CLOCK] + START_TIME], W[I[CLOCK] + INTERVAL_TIME] = time, 0.0
+    set_instant(I, W, 0.0)
+    return rate(I, W, I[Y], I[SLOPES])
+
+
+@cache
+def compiled_rate() -> Any:
+    """:func:`rate_of`, compiled or loaded now."""
+    d1 = types.Array(types.float64, 1, "C")
+    return only_for(rate_of, (types.Array(types.int64, 1, "C"), d1, types.float64))
 
 
 @cache

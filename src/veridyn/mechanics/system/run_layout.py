@@ -18,11 +18,14 @@ from veridyn.errors import DataError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
+from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, bound_address
 from veridyn.mechanics.system.run_bristles import CONSTANTS, BristleElements
 from veridyn.mechanics.system.run_holding import friction_address
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
 from veridyn.mechanics.system.stepper import Tableau
 from veridyn.mechanics.tree.dynamics.engine import Compiled, compiled, uniform_values
+from veridyn.mechanics.tree.loops.assembly import assembled
+from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.steps.record import TreeRecord, connect, record_of
 from veridyn.mechanics.tree.tree import Tree
@@ -64,7 +67,9 @@ class RunLayout:
     """The record of a run of a tree, for its structure, what is varied, and a rule; parameters and constants may change.
 
     `friction_speed`, `servo`: see :class:`veridyn.mechanics.system.compiled_run.CompiledRun`. `by_law`: forces are those of a control law.
-    `lanes` above 1 are runs without sensitivities, without such a law, and without dry friction that holds.
+    `lanes` above 1 are runs without sensitivities, without such a law, and without dry friction that holds. Machines with loops, whose
+    openings die out with `closing_rate`, and those on a free base have one lane and no sensitivities.
+    `rates_alone`: nothing is stepped, so that kernels that only runs need are not made.
     """
 
     tree: Tree
@@ -74,6 +79,8 @@ class RunLayout:
     varied: Varied | None = None
     by_law: bool = False
     lanes: int = 1
+    closing_rate: float = 0.0
+    rates_alone: bool = False
     dry: DryFriction | None = field(init=False)
     bristles: BristleElements = field(init=False)
     made: dict[str, Compiled] = field(init=False)
@@ -82,14 +89,18 @@ class RunLayout:
     sensitive: ColumnLayout = field(init=False)
 
     def __post_init__(self) -> None:
-        tree, n, speed, varied = self.tree, self.tree.n, self.friction_speed, self.varied
+        tree, speed, varied = self.tree, self.friction_speed, self.varied
         self.dry = dry_friction(tree, np.zeros(len(tree.parameters))) if speed == 0.0 else None
         self.bristles = BristleElements.of(tree)
-        rows = tuple(range(n))
-        requests = {
-            "FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed),
-            "MASS_KERNEL": Request("mass"),
-        }
+        rows = tuple(range(self.rates))
+        requests = {"FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed)}
+        if tree.loops:
+            requests = {
+                "INVERSE_KERNEL": Request("inverse", rows, friction_speed=speed),
+                "LOOPS_KERNEL": Request("loop_motion"),
+            }
+        if tree.loops or (tree.base == "fixed" and not self.rates_alone):
+            requests["MASS_KERNEL"] = Request("mass")
         if tree.states:
             requests["RATES_KERNEL"] = Request("state_rates", friction_speed=speed)
         if varied is not None:
@@ -104,13 +115,18 @@ class RunLayout:
 
     @property
     def size(self) -> int:
-        """The length of a state (q, q̇, z) of one lane."""
-        return 2 * self.tree.n + len(self.tree.states)
+        """The length of a state (q, q̇, z) of one lane; of a free base its pose stands before q, and its velocities before q̇."""
+        return 2 * self.tree.n + len(self.tree.states) + (13 if self.tree.base == "free" else 0)
+
+    @property
+    def rates(self) -> int:
+        """The number of velocities, those of a free base among them."""
+        return len(self.tree.rows)
 
     def _lay_out(self) -> None:
         """The record, with every kernel connected to it."""
         tree, made, varied, dry, lanes = self.tree, self.made, self.varied, self.dry, self.lanes
-        n, s, size, stages = tree.n, len(tree.states), self.size, len(self.rule.b)
+        n, s, size, stages, rates = tree.n, len(tree.states), self.size, len(self.rule.b), self.rates
         m, elements = (0, 0) if dry is None else (len(dry.C), len(dry.elements))
         constants = 0 if varied is None else len(varied.constants)
         sensitive = ColumnLayout.of(tree, varied, dry, made, self.by_law, lanes)
@@ -122,7 +138,8 @@ class RunLayout:
         lengths = {
             "Y": size, "STAGE": size, "END": size, "SLOPES": max(2, stages) * size,
             "TABLE_A": stages**2, "TABLE_B": stages, "TABLE_C": stages,
-            "GIVEN": 4 * n + len(tree.signals), "ACC": n + 1, "RATES": s, "DERIVATIVES": (n + s) * (size + constants), "MASS": n * n,
+            "GIVEN": 4 * n + len(tree.signals), "ACC": rates + 1, "RATES": s, "DERIVATIVES": (n + s) * (size + constants),
+            "MASS": rates * rates,
             "REGRESSOR": regressor, **parameters,
             "BEFORE": 5 * n + len(tree.signals) - s, "AFTER": 5 * n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
             "C": m * n, "VALUE": elements, "SPEED": elements, "EXPONENT": elements, "RESPONSE": n * m, "PUSH": n,
@@ -133,18 +150,25 @@ class RunLayout:
             "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
         }  # fmt: skip
         soft = len(self.bristles.state)
+        equations = sum(COUNTS[loop.joint] for loop in tree.loops)
+        counted = [int(row) for row in assembled(tree).rows] if tree.loops else []
+        border = rates + len(counted) if tree.loops else 0
+        bound = bool(tree.loops) or tree.base == "free"
+        lengths |= {"BASE": BASE_SIZE, "INVERSE": rates, "LOOPS": equations * (n + 2), "BORDER": border**2, "BORDER_RIGHT": border,
+            "UNIT": rates, "CLOSING": 1, "P_INVERSE": parameters.get("P_INVERSE", 0), "P_LOOPS": parameters.get("P_LOOPS", 0)}  # fmt: skip
         lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(CONSTANTS)}
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
         none = [0] * m
         lists = [
             [i for i, _ in kinds], [kind for _, kind in kinds], none, none, none, none, none, none * 2, range(largest), *sensitive.lists(),
-            *self._bristle_lists(sensitive),
+            *self._bristle_lists(sensitive), counted, range(border),
         ]  # fmt: skip
         header = [
             n * lanes, s * lanes, size * lanes, len(tree.signals) * lanes, stages, m, elements, 0, 0, len(sensitive.blocks), length,
             constants, len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
             int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
             friction_address() if m else 0, 0 if varied is None else sensitivity_address(), lanes, soft * lanes,
+            bound_address() if bound else 0, int(tree.base == "free"), equations, len(counted), 0, 0,
         ]  # fmt: skip
         shared = {"TABLE_A", "TABLE_B", "TABLE_C", "CLOCK"}
         shapes = [(1, lengths.get(name, m) * (1 if name in shared else lanes)) for name in k.SECTIONS]
@@ -156,10 +180,15 @@ class RunLayout:
             for j in range(n)
         }
         place |= {f"s.{name}": at["GIVEN"] + (4 * n + j) * lanes for j, name in enumerate(tree.signals)}
+        for first, symbol, count in ((0, "x", 3), (3, "e", 4), (7, "v", 3), (10, "w", 3)):
+            place |= {f"{symbol}.{j}": at["BASE"] + first + j for j in range(count)}
+        zero = at["BASE"] + ZERO
         for name, one in made.items():
             parameters_at = at[f"P_{name.removesuffix('_KERNEL')}"]
             outputs = self._outputs(name, one, at, size + constants)
-            connect(record, getattr(k, name), one.kernel, parameters_at, [place[i] for i in one.kernel.inputs], outputs)
+            still = name == "INVERSE_KERNEL"  # h is what forces have to be where nothing accelerates
+            inputs = [zero if still and i.startswith(("qdd.", "wd.", "vd.")) else place[i] for i in one.kernel.inputs]
+            connect(record, getattr(k, name), one.kernel, parameters_at, inputs, outputs)
         self.record, self.at, self.sensitive = record, at, sensitive
         for name, values in (("TABLE_A", self.rule.A), ("TABLE_B", self.rule.b), ("TABLE_C", self.rule.c)):
             record.W[at[name] : at[name] + values.size] = values.ravel()
@@ -169,6 +198,10 @@ class RunLayout:
             for lane in range(lanes):
                 start = at["BRISTLE_C"] + (b * lanes + lane) * n * lanes
                 record.W[start + lane : start + n * lanes : lanes] = row
+        if bound:
+            unit = np.concatenate([np.ones(rates - n), assembled(tree).unit if tree.loops else np.ones(n)])
+            record.W[at["UNIT"] : at["UNIT"] + rates], record.W[at["CLOSING"]] = unit, self.closing_rate
+            record.W[at["BASE"] + GRAVITY : at["BASE"] + GRAVITY + 3] = tree.gravity
         record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
 
     def _bristle_lists(self, sensitive: ColumnLayout) -> list[list[int]]:
@@ -194,11 +227,10 @@ class RunLayout:
         return [places, columns]
 
     def _outputs(self, name: str, one: Compiled, at: Mapping[str, int], width: int) -> list[int]:
-        n = self.tree.n
         first = "ACC" if name == "FORWARD_KERNEL" else name.removesuffix("_KERNEL")
         if name == "REGRESSOR_KERNEL":
             return [at[first] + e for e in range(len(one.labels))]
-        wide = {"DERIVATIVES_KERNEL": width, "MASS_KERNEL": n}.get(name, 1)
+        wide = {"DERIVATIVES_KERNEL": width, "MASS_KERNEL": self.rates, "LOOPS_KERNEL": self.tree.n + 2}.get(name, 1)
         places = [label[0] * wide + (label[1] if len(label) > 1 else 0) for label in one.labels]
         return [at[first] + self.lanes * place for place in places]
 

@@ -24,20 +24,25 @@ Numbers = NDArray[np.int64]
 # `fresh`: whether the response of accelerations to friction is known. `first_state`: the column of the first component of the start.
 # `friction_code`, `sensitivity_code`: addresses of what only runs with friction that holds or with sensitivities need, 0 in others.
 # `bristles`: elements whose deflection follows paths exactly.
+# `bound_code`: address of what machines with loops or on a free base need, 0 in others; `free`: whether the base is; `equations` of loops,
+# of which `counted` are independent; `from_state`, `to_slope`: where the state and the slope of a call begin.
 # `lanes`: runs side by side; `n`, `states`, `size` and `signals` count all of them.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
     "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code", "lanes", "bristles",
+    "bound_code", "free", "equations", "counted", "from_state", "to_slope",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
     FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE, LANES, BRISTLES,
+    BOUND_CODE, FREE, EQUATIONS, COUNTED, FROM_STATE, TO_SLOPE,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
     # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau
     "Y", "STAGE", "END", "SLOPES", "TABLE_A", "TABLE_B", "TABLE_C",
     # what kernels read: q, q̇, forces, q̈, signals with elements' own states last; and write; their parameters
     "GIVEN", "ACC", "RATES", "DERIVATIVES", "MASS", "REGRESSOR", "P_FORWARD", "P_RATES", "P_DERIVATIVES", "P_MASS", "P_REGRESSOR",
+    "P_INVERSE", "P_LOOPS",
     # dry friction: values and constants of its elements, which change with the parameters of kernels
     "VALUE", "SPEED", "EXPONENT",
     # forces and signals at the two samples around, forces at an instant; the start of the run, the time of its interval, its length,
@@ -53,10 +58,14 @@ SECTIONS = (
     "KP", "KI", "KD", "LIMIT", "ZERO", "AGE", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
     # bristles: combinations (b, n), and deflection, ratio and speed of each
     "BRISTLE_C", "BRISTLE_CONSTANT",
+    # bound machines: of a free base position, quaternion, velocity and ω in its own axes, 0, and gravity; h; Φ_q, Φ and bias of Φ̈;
+    # the bordered matrix and its right side; units of velocities; with which rate openings die out
+    "BASE", "INVERSE", "LOOPS", "BORDER", "BORDER_RIGHT", "UNIT", "CLOSING",
 )  # fmt: skip
 (
     Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
     GIVEN, ACC, RATES, DERIVATIVES, MASS, REGRESSOR, P_FORWARD, P_RATES, P_DERIVATIVES, P_MASS, P_REGRESSOR,
+    P_INVERSE, P_LOOPS,
     VALUE, SPEED, EXPONENT,
     BEFORE, AFTER, FORCE, CLOCK,
     C, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
@@ -64,6 +73,7 @@ SECTIONS = (
     S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
     KP, KI, KD, LIMIT, ZERO, AGE, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
     BRISTLE_C, BRISTLE_CONSTANT,
+    BASE, INVERSE, LOOPS, BORDER, BORDER_RIGHT, UNIT, CLOSING,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 # Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
 # Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
@@ -75,31 +85,35 @@ SECTIONS = (
 # k_d, zero, delay of the command and age of the measurement, −1 where it is not varied.
 # BRISTLE_PLACE[2b …]: where the deflection of bristles b lies in a state, and in the rows of its block; BRISTLE_COLUMN[4b …]: columns of
 # its block by deflection, ratio and speed, −1 where it is not varied, and the block.
+# LOOP_ROW: the equations of loops that count.
 LISTS = (
     "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
     "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",
     "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW", "SERVO_AT", "GAIN_COLUMN",
-    "BRISTLE_PLACE", "BRISTLE_COLUMN",
+    "BRISTLE_PLACE", "BRISTLE_COLUMN", "LOOP_ROW", "PIVOT_BORDER",
 )  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (
     OF, KIND, HOLDABLE, STOPPED, PENDING, INDEX, SIDE, PIVOT, PIVOT_BLOCK,
     COORDINATE_FROM, COORDINATE, STATE_FROM, STATE, COLUMN_FROM, COLUMN, COMBINATION_FROM, COMBINATION,
     BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW, SERVO_AT, GAIN_COLUMN,
-    BRISTLE_PLACE, BRISTLE_COLUMN,
+    BRISTLE_PLACE, BRISTLE_COLUMN, LOOP_ROW, PIVOT_BORDER,
 ) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
 _after += 2 * len(LISTS)
-KERNELS = ("FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL")
-(FORWARD_KERNEL, RATES_KERNEL, DERIVATIVES_KERNEL, MASS_KERNEL, REGRESSOR_KERNEL) = range(
+KERNELS = (
+    "FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL", "INVERSE_KERNEL", "LOOPS_KERNEL",
+)  # fmt: skip
+(FORWARD_KERNEL, RATES_KERNEL, DERIVATIVES_KERNEL, MASS_KERNEL, REGRESSOR_KERNEL, INVERSE_KERNEL, LOOPS_KERNEL) = range(
     _after, _after + 6 * len(KERNELS), 6
 )
 # CLOCK: time of the run's start, of the interval since then, length of an interval, instant within it, limit of the nearness to singular
 START_TIME, INTERVAL_TIME, INTERVAL, INSTANT, NEAREST = range(5)
 BOTH_WAYS, FORWARDS, BACKWARDS, FALLS = 0, 1, 2, 4  # kinds of dry friction
-DONE, ESCAPED, LAW_FAILED, UNBALANCED = 0, 1, 2, 3  # how a run ended
+DONE, ESCAPED, LAW_FAILED, UNBALANCED, SINGULAR = 0, 1, 2, 3, 4  # how a run ended
 SETTLE, STEP = range(2)  # what the code of friction is called for
 BEGIN, DIFFERENTIATE, HOLD_STILL, PASS_STOPS, LAW_SLOPES = range(5)  # and that of sensitivities
-PART = (*[types.int64] * 5, types.float64, types.float64, types.int64)  # what both take, see call_part
+ACCELERATE, CLOSE = range(2)  # and that of bound machines
+PART = (*[types.int64] * 5, types.float64, types.float64, types.int64)  # what all of them take, see call_part
 
 
 def _law(typing_context: Any, address: Any, time: Any) -> tuple[Any, Callable[..., Any]]:

@@ -16,11 +16,13 @@ from veridyn.mechanics.compiled import core
 from veridyn.mechanics.system.run_bristles import follow_path
 from veridyn.mechanics.system.run_record import (
     ACC,
+    ACCELERATE,
     AFTER,
     AHEAD,
     BACK,
     BACKWARDS,
     BEFORE,
+    BOUND_CODE,
     BRISTLES,
     CLOCK,
     COMBINATIONS,
@@ -34,6 +36,7 @@ from veridyn.mechanics.system.run_record import (
     FORCE,
     FORWARD_KERNEL,
     FORWARDS,
+    FROM_STATE,
     GIVEN,
     HOLDS,
     INSTANT,
@@ -60,10 +63,12 @@ from veridyn.mechanics.system.run_record import (
     TABLE_A,
     TABLE_B,
     TABLE_C,
+    TO_SLOPE,
     VALUE,
     WANTED,
     C,
     call_law,
+    call_part,
 )
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps.record import Place, call_kernel, view
@@ -197,6 +202,9 @@ def set_state(I: Numbers, W: Array, y: int) -> None:
 def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
     """The rate of the state that begins at W[y], under FORCE or the law and PUSH, into W[slope …]; q̈ stands in GIVEN too."""
     n, given = I[COUNT], I[GIVEN]
+    if I[BOUND_CODE]:
+        I[FROM_STATE], I[TO_SLOPE] = y, slope
+        return call_part(I, BOUND_CODE, W, ACCELERATE, 0.0, 0.0, 0)
     set_state(I, W, y)
     if law_forces(I, W) != DONE:
         return LAW_FAILED
