@@ -7,7 +7,7 @@ closed loop (Gautier, Janot and Vandanjon, 2013, IEEE T-CST 21(2)). Neither deri
 on positions does not bias the estimate; noise on the forces that drive the simulation does. Gauss and Newton's steps with exact
 sensitivities (:mod:`veridyn.identify.output_error.output_search`). Elements may have states of their own (tyres, LuGre friction,
 relaxation), and constants inside their laws can be estimated with the parameters. Open machines on a fixed base are simulated all runs at
-once by an explicit method; machines with loops, free bases, prescribed coordinates or measured wrenches step by step by the implicit
+once by an explicit method; machines with loops, free bases, prescribed coordinates or measured wrenches run by run by the implicit
 trapezoidal rule, of order two (:mod:`veridyn.identify.output_error.run_model`).
 """
 

@@ -16,7 +16,7 @@ from veridyn.model.motion import Motion
 
 class RunModel(Protocol):
     """How runs of a log are simulated: :class:`~veridyn.identify.output_error.shooting.Shooting` all runs of an open machine at once,
-    :class:`~veridyn.identify.output_error.step_shooting.StepShooting` any machine step by step."""
+    :class:`~veridyn.identify.output_error.step_shooting.StepShooting` any machine, run by run."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def run_model(
     compare: Literal["coordinates", "forces"] = "coordinates",
     constants: Sequence[str] = (),
 ) -> RunModel:
-    """Runs of all motions at once where the machine is open, on a fixed base and free of wrenches; else step by step.
+    """Runs of all motions at once where the machine is open, on a fixed base and free of wrenches; else run by run.
 
     `values` are all parameters, of which those numbered `varying` change from call to call.
     """

@@ -1,18 +1,15 @@
 """Simulated outputs of runs of any machine by its compiled step, with exact sensitivities: with loops, free bases, prescribed coordinates.
 
 :mod:`veridyn.identify.output_error.shooting` simulates runs of open machines on a fixed base, all at once. Here the implicit trapezoidal
-step of :mod:`veridyn.mechanics.tree.steps.step_kernel` leads from sample to sample over independent coordinates z. With F the derivative of
-its state s = (z, ż, states of elements) with respect to the state before and to parameters and constants χ,
-
-    S₊ = F_s S + [F_χ | 0],    ∂ŷ/∂(χ, d) = ∂ŷ/∂z S_z
-
-S are the derivatives with respect to χ and to the change d of the initial state, which is counted from the measured one. ŷ are
-coordinates and, of a free base, its position and the turn in its own axes, whose residual is the rotation vector of R̂ᵀ R.
+step of :mod:`veridyn.mechanics.tree.steps.step_kernel` leads from sample to sample over independent coordinates z, a whole run and its
+derivatives in one call (:mod:`veridyn.mechanics.tree.steps.shoot`). They are those with respect to parameters and constants χ and to the
+change d of the initial state, which is counted from the measured one. ŷ are coordinates and, of a free base, its position and the turn in
+its own axes, whose residual is the rotation vector of R̂ᵀ R.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +18,8 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.identify.output_error.log_runs import Runs
 from veridyn.identify.output_error.shooting import Hold
-from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel, tree_model
+from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
+from veridyn.mechanics.tree.steps.shoot import shoot
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
@@ -81,23 +79,17 @@ class StepShooting:
 
     def residuals(self, runs: Runs, state: Array, values: Array) -> Array:
         """y − ŷ (R, K, m) of runs from initial states (R, size) with all parameters `values`."""
-        found = np.empty((len(runs), runs.samples, len(self.outputs)))
-        for r in range(len(runs)):
-            for k, at in self._steps(runs, r, state[r], values, False):
-                if k % self.substeps == 0:
-                    found[r, k // self.substeps] = self._residual(runs, r, k // self.substeps, at)
-        return found
+        return np.array([self._residual(runs, r, self._run(runs, r, state[r], values)[0]) for r in range(len(runs))])
 
     def columns(self, runs: Runs, state: Array, values: Array, spread: Array) -> tuple[Array, Array]:
         """Residuals (R, K, m), and the derivatives of the outputs (R, K, m, p + c + size).
 
         By p parameters, whose effect on all is `spread`, by the c constants, and by the change of the initial state.
         """
-        f, size, p, c = self.model.f, self.size, spread.shape[1], len(self.constants)
+        size, p, c = self.size, spread.shape[1], len(self.constants)
         chi = np.zeros((len(self.varying) + c, p + c))  # of what varies, by base parameters and constants
         chi[: len(self.varying), :p] = spread[list(self.varying)]
         chi[len(self.varying) :, p:] = np.eye(c)
-        before = [*range(2 * f), *range(2 * f + len(chi), len(chi) + size)]  # columns of F: the state before a step
         residuals = np.empty((len(runs), runs.samples, len(self.outputs)))
         slopes = np.empty((*residuals.shape, p + c + size))
         for r in range(len(runs)):
@@ -105,39 +97,32 @@ class StepShooting:
             S[:, p + c :] = np.eye(size)
             if self.model.free:
                 S[3:6, p + c + 3 : p + c + 6] = right_jacobian(state[r, 3:6])
-            for k, at in self._steps(runs, r, state[r], values, True):
-                if k:
-                    S = at.F[:, before] @ S
-                    S[:, : p + c] += at.F[:, 2 * f : 2 * f + len(chi)] @ chi
-                if k % self.substeps == 0:
-                    sample = k // self.substeps
-                    residuals[r, sample] = self._residual(runs, r, sample, at)
-                    slopes[r, sample] = self._chosen((at.R @ S[:f]).T).T
+            q, slopes[r] = self._run(runs, r, state[r], values, chi, S)
+            residuals[r] = self._residual(runs, r, q)
         return residuals, slopes
 
-    def _steps(
-        self, runs: Runs, r: int, state: Array, values: Array, derivative: bool
-    ) -> Iterator[tuple[int, TreeInstant]]:
-        """The instants of run r, numbered: the initial one, then one after each step."""
-        model, f, m = self.model, self.model.f, self.substeps
+    def _run(
+        self, runs: Runs, r: int, state: Array, values: Array, chi: Array | None = None, S: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Configurations (K, nq) at the samples of run r, and with S the derivatives of the outputs (K, m, ·)."""
+        model, f, m, n = self.model, self.model.f, self.substeps, self.model.tree.n
         u = np.concatenate([values[list(self.varying)], self.constant_values, state[2 * f :]])
         inputs, held = self._inputs(runs, r)
         x = np.concatenate([runs.base[r, 0, :7], runs.q[r, 0]])
         v = np.concatenate([runs.base[r, 0, 7:], runs.qd[r, 0]])
-        loads, led = self._loads(inputs[0], held[0]), led_between(held, runs.step, m)
+        first = np.concatenate([np.zeros(model.nv - n), inputs[0, :n]]), np.concatenate([inputs[0, n:], held[0]])
         try:
-            at = model.moved(x, v, state[: 2 * f], u, loads)
+            start = model.moved(x, v, state[: 2 * f], u, first)
         except DataError as error:  # a trial start that the machine cannot reach
             raise SimulationError(error.faults) from error
-        yield 0, at
-        h = runs.step / m
-        for k in range((runs.samples - 1) * m):
-            sample, share = k // m, ((k % m) + 0.5) / m  # forces act by their mean over a step
-            acting = (
-                inputs[sample] if self.hold == "zero" else (1.0 - share) * inputs[sample] + share * inputs[sample + 1]
-            )
-            at = model.step(at.q, at.qd, at.u, h, self._loads(acting, led[k]), derivative)
-            yield k + 1, at
+        step = np.arange((runs.samples - 1) * m)
+        sample, share = step // m, ((step % m) + 0.5)[:, None] / m  # forces act by their mean over a step
+        acting = inputs[sample]
+        if self.hold != "zero":
+            acting = (1.0 - share) * acting + share * inputs[sample + 1]
+        extra = np.concatenate([np.zeros((len(step), model.nv - n)), acting[:, :n]], axis=1)
+        outside = np.concatenate([acting[:, n:], led_between(held, runs.step, m)], axis=1)
+        return shoot(model, start, runs.step / m, m, (extra, outside), self._rows if chi is not None else (), chi, S)
 
     def _inputs(self, runs: Runs, r: int) -> tuple[Array, Array]:
         """Of run r: forces of coordinates and outside values (K, ·), and q, q̇, q̈ of prescribed coordinates (K, ·)."""
@@ -153,21 +138,23 @@ class StepShooting:
         held = [x[r][:, list(model.tree.held)] for x in (runs.q, runs.qd, runs.qdd)]
         return np.column_stack([forces, *outside]), np.concatenate(held, axis=1)
 
-    def _loads(self, acting: Array, held: Array) -> tuple[Array, Array]:
-        n = self.model.tree.n
-        return np.concatenate([np.zeros(self.model.nv - n), acting[:n]]), np.concatenate([acting[n:], held])
-
-    def _residual(self, runs: Runs, r: int, k: int, at: TreeInstant) -> Array:
-        base = runs.base[r, k]
+    def _residual(self, runs: Runs, r: int, q: Array) -> Array:
+        """y − ŷ (K, m) of run r at configurations (K, nq)."""
         if not self.model.free:
-            return self._chosen(runs.q[r, k] - at.q)
-        turn = rotation_vector(matrix_of(at.q[3:7]).T @ matrix_of(base[3:7]))
-        return self._chosen(np.concatenate([base[:3] - at.q[:3], turn, runs.q[r, k] - at.q[7:]]))
+            return self._chosen(runs.q[r] - q)
+        base = runs.base[r]
+        turn = rotation_vector(np.swapaxes(matrix_of(q[:, 3:7]), -1, -2) @ matrix_of(base[:, 3:7]))
+        return self._chosen(np.concatenate([base[:, :3] - q[:, :3], turn, runs.q[r] - q[:, 7:]], axis=1))
+
+    @property
+    def _rows(self) -> list[int]:
+        """The outputs' numbers among all velocities, the base's in front."""
+        names = (*(BASE_NAMES if self.model.free else ()), *self.model.tree.coordinates)
+        return [names.index(name) for name in self.outputs]
 
     def _chosen(self, every: Array) -> Array:
         """The outputs among all coordinates (…, nv), the base's in front."""
-        names = (*(BASE_NAMES if self.model.free else ()), *self.model.tree.coordinates)
-        return every[..., [names.index(name) for name in self.outputs]]
+        return every[..., self._rows]
 
 
 def led_between(held: Array, T: float, m: int) -> Array:
