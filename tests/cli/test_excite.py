@@ -110,3 +110,47 @@ def test_bad_input_is_answered_with_code_2(folder: Path, old: str, new: str, wor
 def test_show_prints_every_default(folder: Path) -> None:
     found = CliRunner().invoke(app, ["excite", str(folder / "study.yaml"), "--show"])
     assert found.exit_code == 0 and "criterion: d" in found.output and "# Periods to record." in found.output
+
+
+def words_of(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["excite", *arguments])
+    return done.exit_code, " ".join((done.output + done.stderr).split())
+
+
+def test_commands_of_drives_need_no_study_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, words = words_of("veridyn:leg.yaml", "--kind", "drive", "--ask", "thigh_drive.kp", "--duration", "5")
+    assert code == 0, words
+    assert "not all limits are those of the model file" in words and "guessed: range, speed" in words
+    run = next((tmp_path / "runs").iterdir())
+    result = json.loads((run / "result.json").read_text("utf-8"))
+    assert result["figures"]["asked"] == 1 and result["figures"]["duration"] == 5 and len(result["warnings"]) == 1
+    assert "veridyn excite leg.yaml --kind drive --ask thigh_drive.kp --duration 5" in (run / "report.html").read_text(
+        "utf-8"
+    )
+    with (run / "commands.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    commands = np.array(rows[1:], dtype=float)
+    assert rows[0] == ["time [s]", "command.thigh [rad]", "command.calf [rad]"] and len(commands) == 1001
+    assert np.abs(commands[:, 1:]).max() <= 1.0 and np.abs(np.diff(commands[:, 1:], axis=0)).max() <= 5.0 / 200.0 + 1e-9
+    kept = load_study(run / "study.yaml", "excite").study  # what was done can be done again, with other limits
+    assert kept.drives.ask == ("thigh_drive.kp",) and set(kept.limits) == {"thigh", "calf"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["veridyn:leg.yaml", "--kind", "drive", "--ask", "mass"], "leg.yaml, drives: 'mass' is no number"),
+        (["veridyn:leg.yaml", "--kind", "drive", "--duration", "2"], "leg.yaml, drives: it is too short"),
+        (["arm.yaml", "--kind", "drive"], "arm.yaml, --kp: it is not known how its drives follow commands"),
+        (["study.yaml", "--kind", "drive"], "this study designs a motion"),
+        (["study.yaml", "--kp", "20"], "a study file states everything itself. Found --kp"),
+        (["veridyn:delta.yaml", "--kind", "drive", "--kp", "9"], "commands of drives are designed for an open machine"),
+    ],
+)
+def test_drive_options_that_do_not_fit_are_named(
+    arguments: list[str], expected: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    code, words = words_of(*arguments)
+    assert code == 2 and expected in words, words

@@ -139,7 +139,9 @@ def _written(
     if kind is StudyKind.drives and not logs:
         from veridyn.studies.config.drive_template import Gains, command_template
 
-        return command_template(file, _with_values(file, base, strict), out, strict, Gains(kp=gains[0], kd=gains[1]))
+        return command_template(
+            file, machine_with_values(file, base, strict), out, strict, Gains(kp=gains[0], kd=gains[1])
+        )
     if kind is StudyKind.simulate:
         return _simulated(file, logs, out, base, strict)
     machine = load_model(file, base=base, strict=strict)
@@ -218,7 +220,7 @@ def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], str
     from veridyn.mechanics.single_track.of_machine import refuse_of_car
     from veridyn.studies.config.motion_template import excite_template
 
-    machine = _with_values(file, base, strict)
+    machine = machine_with_values(file, base, strict)
     refuse_of_car(machine, "motion of joints to design")
     if machine.formulation != "tree":
         hint = "Give a log, to observe the machine: veridyn new MODEL LOG; or --kind simulate."
@@ -231,7 +233,7 @@ def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", 
     from veridyn.errors import FileError
     from veridyn.studies.config.motion_template import simulate_mechanism_template, simulate_template
 
-    machine = _with_values(file, base, strict)
+    machine = machine_with_values(file, base, strict)
     if machine.formulation == "tree" and len(tables) <= 1:
         return simulate_template(file, machine, tables[0] if tables else None, out, strict)
     if tables:
@@ -240,7 +242,7 @@ def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", 
     return simulate_mechanism_template(file, machine, out)
 
 
-def _with_values(file: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> Machine:
+def machine_with_values(file: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> Machine:
     """The machine; inertias of a URDF that no body can have keep the numbers of the file, which a motion needs."""
     from veridyn.files.machine.load import load_model
     from veridyn.files.machine.urdf import load_urdf

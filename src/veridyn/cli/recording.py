@@ -106,11 +106,16 @@ def loaded_study(
 
 
 def recorded_study(
-    study: Path, out: Path | None, loaded: Loaded[Any], work: Callable[[Run, Progress], Recorded], show: bool
+    study: Path,
+    out: Path | None,
+    loaded: Loaded[Any],
+    work: Callable[[Run, Progress], Recorded],
+    show: bool,
+    options: str = "",
 ) -> None:
     """:func:`recorded` for a study file, which goes into the run folder with its defaults and the versions used.
 
-    With `show` it is printed instead, and nothing is done.
+    With `show` it is printed instead, and nothing is done. `options`: what else the command was given, for the report.
     """
     from veridyn.studies.config.text import study_text
     from veridyn.studies.result import versions
@@ -135,4 +140,4 @@ def recorded_study(
         typer.echo(
             f"note: 'out: {settings.out}' of {study.name} leaves the folder of the study: {folder.resolve()}", err=True
         )
-    recorded(folder, settings.name, f"veridyn {settings.kind} {study.name}", with_settings)
+    recorded(folder, settings.name, f"veridyn {settings.kind} {study.name}{options}", with_settings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,8 +78,45 @@ def observe(
     recorded_study(study, out, loaded, partial(_observe_machine, loaded), show)
 
 
+class ExciteKind(StrEnum):
+    """What is designed: a motion that identifies the machine, or commands that identify its drives."""
+
+    auto = "auto"
+    motion = "motion"
+    drive = "drive"
+
+
 def excite(
-    study: Annotated[Path, typer.Argument(help="A study file of kind excite (YAML).", show_default=False)],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            help="A study file of kind excite (YAML); with --kind drive also a model file: YAML, URDF, MJCF or veridyn:NAME.",
+            show_default=False,
+        ),
+    ],
+    kind: Annotated[
+        ExciteKind,
+        typer.Option(help="What is designed; auto: what the study says. drive: commands that determine the drives."),
+    ] = ExciteKind.auto,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of drives of a model file: a number to determine, such as kp or knee_drive.zero; may be repeated. All without it.",
+            show_default=False,
+        ),
+    ] = None,
+    kp: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Of drives of a model file: gain of the position, N*m/rad.", show_default=False),
+    ] = None,
+    kd: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Of drives of a model file: gain of the speed, N*m*s/rad.", show_default=False),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Of commands for a model file, s; 20 without it.", show_default=False),
+    ] = None,
     out: Out = None,
     show: Show = False,
     strict: Strict = False,
@@ -87,16 +125,30 @@ def excite(
 
     Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (what
     deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. With a section
-    drives it designs commands that determine the drives from encoders (commands.csv). Exit codes: 0 done, 1 a deviation is larger than the
-    study file accepts, 2 bad input.
+    drives, or with --kind drive and a model file, it designs commands that determine the drives from encoders (commands.csv), within
+    positions, speeds and forces of the joints. Exit codes: 0 done, 1 a deviation is larger than the study file accepts, 2 bad input.
 
     \b
     Example:
       veridyn excite robot-excite.yaml --out runs
+      veridyn excite quadruped.xml --kind drive --kp 20 --kd 1.5 --ask kp --ask armature
     """
-    loaded = loaded_study(study, "excite", strict=strict)
+    from veridyn.files.access import resolved
+
+    own = {"--ask": ask, "--kp": kp, "--kd": kd, "--duration": duration}
+    given = {name: value for name, value in own.items() if value is not None}
+    options = ""
+    if kind is ExciteKind.drive and _is_model(file := resolved(study)):
+        loaded = _drive_study(file, ask or (), (kp, kd), duration, strict)
+        words = [
+            f" {name} {x}" for name, value in given.items() for x in (value if isinstance(value, list) else [value])
+        ]
+        options = "".join([" --kind drive", *words])
+    else:
+        loaded = loaded_study(study, "excite", strict=strict)
+        _check_excite_options(loaded, kind, list(given))
     work = _excite_drives if hasattr(loaded.study, "drives") else _excite_machine
-    recorded_study(study, out, loaded, partial(work, loaded), show)
+    recorded_study(loaded.file, out, loaded, partial(work, loaded), show, options)
 
 
 def simulate(
@@ -305,12 +357,73 @@ def _excite_drives(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     from veridyn.report.drive_excitation import drive_excitation_page, drive_excitation_verdict
     from veridyn.studies.run.drive_excite import run_drive_excite
 
+    if not loaded.yaml.lines:  # made of a model file
+        _warn_of_guesses(loaded)
     done = run_drive_excite(loaded, progress)
 
     def keep(run: Run) -> None:
         run.write_text("commands.csv", done.plan.table())
 
     return _recorded(loaded, done, drive_excitation_page, drive_excitation_verdict, keep)
+
+
+def _is_model(file: Path) -> bool:
+    """Whether a file describes a machine; a study file names its kind."""
+    from veridyn.files.machine.load import MJCF_ENDINGS
+
+    if file.suffix.lower() in (".urdf", *MJCF_ENDINGS):
+        return True
+    from veridyn.files.yaml_nodes import text_of
+    from veridyn.files.yaml_reader import plain_yaml
+
+    return "kind" not in plain_yaml(text_of(file), file.name).values
+
+
+def _drive_study(
+    file: Path, ask: Sequence[str], gains: tuple[float | None, float | None], duration: float | None, strict: bool
+) -> Loaded[Any]:
+    """The study that ``veridyn new --kind drives`` writes for a model, with what the options say; runs go into the folder one is in."""
+    import os
+    from dataclasses import replace
+
+    from veridyn.cli.new import machine_with_values
+    from veridyn.files.yaml_reader import plain_yaml
+    from veridyn.studies.config.drive_template import Gains, command_template
+    from veridyn.studies.config.study import Loaded, parse_study
+
+    place, stated = Path(file.name), Gains(kp=gains[0], kd=gains[1])
+    machine = machine_with_values(file, "auto", strict)
+    text = command_template(file, machine, place, strict, stated, ask=ask, duration=duration, complete=True)
+    yaml = plain_yaml(text, file.name)
+    # Lines are those of a text that nobody sees.
+    return Loaded(parse_study(yaml, "excite"), place, replace(yaml, lines={}), text, dict(os.environ))
+
+
+def _check_excite_options(loaded: Loaded[Any], kind: ExciteKind, given: Sequence[str]) -> None:
+    """Refuse options that a study file answers itself, and a kind that it is not."""
+    own = ExciteKind.drive if hasattr(loaded.study, "drives") else ExciteKind.motion
+    if kind not in (ExciteKind.auto, own):
+        hint = "A study of drives has a section drives; --kind drive takes a model file too."
+        raise loaded.error_at(("kind",), f"this study designs a {own}.", "--kind auto", f"--kind {kind}", hint)
+    if given:
+        hint = "Write it in the study file. Options belong to --kind drive with a model file."
+        raise loaded.error_at(("kind",), "a study file states everything itself.", found=", ".join(given), hint=hint)
+
+
+def _warn_of_guesses(loaded: Loaded[Any]) -> None:
+    """Limits that the model file does not state are those of a careful first experiment, which somebody has to look at."""
+    from veridyn.errors import Fault, IdentificationWarning, warn
+
+    marked = [line.strip().partition(" # ") for line in loaded.text.splitlines()]
+    found = "; ".join(
+        f"{own} ({why})" for own, _, why in marked if own.partition(":")[0] in loaded.study.limits and why
+    )
+    if found:
+        hint = "Look at them before a machine runs the commands, or state them in a study: veridyn new MODEL --kind drives."
+        warn(
+            IdentificationWarning,
+            Fault("not all limits are those of the model file.", "limits", found=found, hint=hint),
+        )
 
 
 def _simulate_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

@@ -251,13 +251,35 @@ def _gain_lines(machine: Machine, stated: Gains, numbers: DriveNumbers | None, w
 
 
 def command_template(
-    model: Path, machine: Machine, study: Path, strict: bool = False, gains: Gains | None = None
+    model: Path,
+    machine: Machine,
+    study: Path,
+    strict: bool = False,
+    gains: Gains | None = None,
+    *,
+    ask: Sequence[str] = (),
+    duration: float | None = None,
+    complete: bool = False,
 ) -> str:
-    """The text of a study file that designs commands from which the drives of a machine are to be identified."""
+    """The text of a study file that designs commands from which the drives of a machine are to be identified.
+
+    `complete`: nobody writes into it before it is run, so that gains of joints without a controller have to be given.
+    """
     fixed, stated = _on_ground(model, machine, strict), gains or Gains()
     if fixed.closed or fixed.base == "free" or not fixed.n:
         what = "commands of drives are designed for an open machine that is held."
         raise FileError(what, where=model.name, hint="Hold its base: --base fixed.")
+    missing = [c for c in fixed.coordinates if c not in {x.on for x in fixed.controllers}]
+    if complete and missing and stated.kp is None:
+        raise FileError(
+            "it is not known how its drives follow commands.",
+            where="--kp",
+            expected="the gain of the position, N*m/rad, of joints without a controller in the model file",
+            found=f"{len(missing)} of {fixed.n} joints without one",
+            source=model.name,
+        )
+    if complete and stated.kd is None:
+        stated = Gains(kp=stated.kp, kd=0.0)
     lines = [
         *head_lines(f"Commands for the drives of '{machine.name}'", "excite", f"{study_name(machine)}-commands", study),
         "",
@@ -266,9 +288,9 @@ def command_template(
         *_base_lines(model, machine, fixed, strict),
         "",
         "drives:",
-        "  ask: [] # what is to be determined, such as [kp, armature] or [knee_drive.zero]; [] is everything",
+        f"  ask: {flow(list(ask))} # what is to be determined, such as [kp, armature] or [knee_drive.zero]; [] is everything",
         *_gain_lines(fixed, stated, None, "there is none yet"),
-        "  duration: 20 # s; guessed",
+        "  duration: 20 # s; guessed" if duration is None else f"  duration: {duration:g} # s",
         "  sampling: 200 # commands and samples each second; guessed",
         "limits: # of position, speed and force; collisions are not checked",
         *_limit_lines(fixed, model),
