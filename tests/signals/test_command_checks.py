@@ -16,6 +16,7 @@ from veridyn.cli.app import app
 from veridyn.errors import DataError, DataWarning
 from veridyn.files.machine.write import save_model
 from veridyn.identify.drives.drive_log import drive_records
+from veridyn.signals.command_checks import CommandedLog, command_faults
 
 Log = vd.Experiment
 STUDY = """veridyn: 1
@@ -99,6 +100,22 @@ DAMAGES: dict[str, tuple[Callable[[Log], Log], str]] = {
 def test_a_good_log_passes() -> None:
     made = recorded_leg()
     assert len(drive_records(made.model, [made.training, made.validation])) == 2
+
+
+@pytest.mark.parametrize(("lowest", "stops"), [(-np.inf, 0), (0.0, 1)])
+def test_friction_that_holds_is_no_stop(lowest: float, stops: int) -> None:
+    """Slow motion under dry friction follows within ±f/kp (the play operator), and stands wherever it turns; a stop is one place."""
+    t, half = np.arange(2001) / 200.0, 0.15 if stops == 0 else 0.01
+    r = 0.2 * np.sin(1.9 * t) + 0.12 * np.sin(4.3 * t + 1.0)
+    q = np.zeros_like(r)
+    for k in range(1, len(r)):
+        q[k] = max(min(max(q[k - 1], r[k] - half), r[k] + half), lowest)
+    gains = {"kp": np.array([20.0]), "kd": np.array([0.5]), "limit": np.array([np.inf]), "tick": 1e-3}
+    log = CommandedLog(
+        name="hip", joints=("hip",), turning=(True,), step=5e-3, command=r[:, None], position=q[:, None], **gains
+    )
+    found = [fault for fault in command_faults(log) if "a stop" in fault.what]
+    assert len(found) == stops
 
 
 @pytest.mark.parametrize("name", DAMAGES)

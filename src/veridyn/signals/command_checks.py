@@ -33,6 +33,9 @@ TRIED = 3  # joints whose clocks are compared, those that move most
 FASTEST = 100.0  # rad/s: 955 turns a minute, which no joint behind a gear does
 STOP_SHARE, STOP_SECONDS = 0.02, 0.1  # of the samples, and in a row: a joint that stands for less has just turned round
 BEYOND = 0.25  # of the way of a joint: how far a command goes beyond a stop that is named
+# Of how far it goes beyond: dry friction that holds a joint at an end of its way holds it elsewhere too, at an error of the same size but
+# for gravity, which a stop does not.
+HELD_ELSEWHERE = 0.5
 SAME_PLACE = 0.005  # of the way of a joint
 SATURATED = 0.05  # of the samples at the limit of a drive
 TICK_MISMATCH = 0.05  # relative, of the ticks between two samples
@@ -247,11 +250,13 @@ def _stops(log: CommandedLog) -> list[Fault]:
         way = float(np.ptp(q))
         if way <= STILL:
             continue
+        held = _held_inside(q, r, max(2, round(STOP_SECONDS / log.step)), SAME_PLACE * way)
         for end, sign in ((q.max(), 1.0), (q.min(), -1.0)):
             at = (np.abs(q - end) < SAME_PLACE * way) & (sign * (r - end) > 0.0)
             seconds = log.step * _longest(at)
             beyond = float((sign * (r[at] - end)).max(initial=0.0))
-            if at.mean() > STOP_SHARE and seconds > STOP_SECONDS and beyond > BEYOND * way:
+            pushed = beyond > BEYOND * way and held < HELD_ELSEWHERE * beyond
+            if at.mean() > STOP_SHARE and seconds > STOP_SECONDS and pushed:
                 out.append(
                     Fault(
                         f"it stands at {end:.3g} for {seconds:.2g} s while its command goes {beyond:.2g} further: a stop, it seems.",
@@ -260,6 +265,17 @@ def _stops(log: CommandedLog) -> list[Fault]:
                     )
                 )
     return out
+
+
+def _held_inside(q: Array, r: Array, samples: int, same: float) -> float:
+    """The largest error at which a joint stands for so many samples, to within `same`, at neither end of its way."""
+    if len(q) < samples:
+        return 0.0
+    windows = np.lib.stride_tricks.sliding_window_view(q, samples)
+    low, high = windows.min(axis=1), windows.max(axis=1)
+    still = (high - low < same) & (low > q.min() + same) & (high < q.max() - same)
+    error = np.lib.stride_tricks.sliding_window_view(np.abs(r - q), samples).max(axis=1)
+    return float(error[still].max(initial=0.0))
 
 
 def _longest(true: NDArray[np.bool_]) -> int:
