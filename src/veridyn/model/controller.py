@@ -22,6 +22,9 @@ A controller with a `motor` sets the voltage of that element (kind dc_motor) in 
 a whole multiple of `rate`: u = current_kp (i_r − i) + I_u within ±voltage_limit, where i_r is the current of the force Γ, within
 ±current_limit; I_u grows by current_ki (i_r − i)/current_rate, and not further into the limit.
 
+Gears rub more under load: the dry friction of the coordinate, elements of kind coulomb and the like, is larger by load_friction |Γ|, and by
+backdrive_friction |Γ| besides where Γ acts against the motion, so that the load drives the motor.
+
 All constants have names of their own, "controller.key", as :attr:`veridyn.model.machine.Machine.controller_constants` lists them.
 """
 
@@ -45,6 +48,7 @@ Feedforward = Literal["none", "gravity", "model"]
 AntiWindup = Literal["clamp", "back_calculation", "none"]
 FEEDFORWARDS: tuple[str, ...] = get_args(Feedforward)
 ANTI_WINDUPS: tuple[str, ...] = get_args(AntiWindup)
+DRY = ("coulomb", "coulomb_forward", "coulomb_backward", "stribeck")
 MOTOR = "dc_motor"  # the kind of element that a current loop drives
 MULTIPLE_TOLERANCE = 1e-9  # relative, of a ratio of two rates that should be whole
 
@@ -76,6 +80,16 @@ READING = (
     _gain("command_delay", "s", "s", "how old the command is that a tick reads", 0.0),
     _gain("measurement_delay", "s", "s", "how old the position and speed are that a tick reads", 0.0),
 )
+LOAD = (
+    _gain("load_friction", "1", "1", "dry friction of the joint per force of its drive", 0.0),
+    ConstantKind(
+        key="backdrive_friction",
+        turning="1",
+        sliding="1",
+        doc="what load_friction is larger by where the load drives the motor",
+        default=0.0,
+    ),
+)
 CURRENT = (
     _gain("current_kp", "V/A", "V/A", "voltage per error of the current"),
     _gain("current_ki", "V/(A*s)", "V/(A*s)", "growth of the voltage per error of the current", 0.0),
@@ -84,7 +98,7 @@ CURRENT = (
 )
 CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
     {
-        "pd": (KP, KD, *AHEAD, *LIMITS, *READING),
+        "pd": (KP, KD, *AHEAD, *LIMITS, *READING, *LOAD),
         "pid": (
             KP,
             _gain("ki", "N*m/(rad*s)", "N/(m*s)", "growth of the force per error of position"),
@@ -93,6 +107,7 @@ CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
             TRACKING,
             *LIMITS,
             *READING,
+            *LOAD,
         ),
         "cascade": (
             _gain("kp", "1/s", "1/s", "speed asked for per error of position"),
@@ -103,12 +118,14 @@ CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
             TRACKING,
             *LIMITS,
             *READING,
+            *LOAD,
         ),
         "computed_torque": (
             _gain("kp", "1/s^2", "1/s^2", "acceleration per error of position"),
             _gain("kd", "1/s", "1/s", "acceleration per error of speed", 0.0),
             *LIMITS,
             *READING,
+            *LOAD,
         ),
     }
 )
@@ -154,6 +171,11 @@ class Controller:
     def integrates(self) -> bool:
         """Whether it has an integral: without ki there is none."""
         return "ki" in self.constants
+
+    @property
+    def rubs(self) -> bool:
+        """Whether friction of its gear grows with its force."""
+        return any(self.constants.get(kind.key, 0.0) != 0.0 for kind in LOAD)
 
     @property
     def current_ticks(self) -> int:
@@ -267,6 +289,8 @@ def check_controllers(
         _check_words(c, where, faults)
         if c.kind in CONTROLLER_KINDS:
             _check_constants(c, where, faults)
+        if c.rubs:
+            _check_load(c, elements, where, faults)
         if c.motor:
             _check_motor(c, elements, where, faults)
         elif c.current_rate is not None:
@@ -309,6 +333,21 @@ def _check_constants(c: Controller, where: str, faults: Faults) -> None:
             faults.add(f"sigma is given for '{key}', which has no value.", where=where, hint=f"Add {key}.")
         elif not (math.isfinite(value) and value > 0.0):
             faults.add(f"the standard deviation of {key} is not above zero.", where=where, found=f"{value:g}")
+
+
+def _check_load(c: Controller, elements: Sequence[Element], where: str, faults: Faults) -> None:
+    if c.constant("load_friction") + c.constant("backdrive_friction") < 0.0:
+        faults.add(
+            "its gear would push where the load drives the motor.",
+            where=where,
+            expected="backdrive_friction of at least −load_friction",
+            found=f"{c.constant('backdrive_friction'):g}",
+        )
+    if not any(e.kind in DRY and dict(e.on) == {c.on: 1.0} for e in elements):
+        hint = f"Add an element of kind coulomb on '{c.on}'."
+        faults.add("load_friction adds to dry friction of its joint, which has none.", where=where, hint=hint)
+    if c.motor:
+        faults.add("friction that grows with load is that of a force, and its motor has a current loop.", where=where)
 
 
 def _check_motor(c: Controller, elements: Sequence[Element], where: str, faults: Faults) -> None:

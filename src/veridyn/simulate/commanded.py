@@ -124,9 +124,21 @@ class Commanded:
         if self.base is None and can_be_compiled(machine, given, self.method):
             found = controlled_run(law, t, q, qd, given, self.method, progress)
         else:
+            _refuse_load(machine)
             acting, form = with_law(machine, law, given), formulated(machine)
             found = form.integrated(t, q, qd, acting, base=self.base, method=self.method, progress=progress)
         return replace(found, commands={name: asked[:, k] for k, name in enumerate(names)})
+
+
+def _refuse_load(machine: Machine) -> None:
+    """Friction that grows with load is part of compiled runs alone."""
+    for c in machine.controllers:
+        if c.rubs:
+            raise DataError(
+                "friction that grows with load is simulated on open machines that are held, by RK4, with inputs that are not loads.",
+                where=part_at("controller", c.name),
+                hint="Leave load_friction and backdrive_friction out, or take method=Method('RK4', step).",
+            )
 
 
 def _check(machine: Machine, names: tuple[str, ...], asked: Array, method: Method) -> None:

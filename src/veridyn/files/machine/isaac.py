@@ -182,6 +182,9 @@ def _left_out(machine: Machine) -> list[str]:
     others = [f"{c.name} ({c.kind})" for c in machine.controllers if not _is_servo(c)]
     if others:
         found.append(f"control laws that are no PD of a force are left out: {', '.join(others)}.")
+    rubbing = [c.name for c in machine.controllers if _is_servo(c) and c.rubs]
+    if rubbing:
+        found.append(f"there is no place for friction that grows with load, left out: {', '.join(rubbing)}.")
     return found
 
 

@@ -164,7 +164,13 @@ class _Edit:
 
     def _lost(self, c: Controller) -> list[str]:
         """What a <position> actuator does not have: it acts on q̇ and not on ė, and at every step."""
-        zero = ("velocity_feedforward", "acceleration_feedforward", "measurement_delay")
+        zero = (
+            "velocity_feedforward",
+            "acceleration_feedforward",
+            "measurement_delay",
+            "load_friction",
+            "backdrive_friction",
+        )
         found = [key for key in zero if c.constant(key) != 0.0]
         found += ["rate_limit"] if math.isfinite(c.constant("rate_limit")) else []
         found += [f"feedforward: {c.feedforward}"] if c.feedforward != "none" else []

@@ -55,6 +55,8 @@ SERVO_LOST = {
     "zero": "encoder zeros",
     "limit": "limits of force",
     "rate_limit": "limits of the force's rate",
+    "load_friction": "friction that grows with load",
+    "backdrive_friction": "friction of backdriven gears",
     "velocity_feedforward": "feed-forward of speed",
     "acceleration_feedforward": "feed-forward of acceleration",
 }

@@ -14,7 +14,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_log import DriveRecord
-from veridyn.identify.drives.drive_unknowns import GAINS, STARTS, DriveUnknown
+from veridyn.identify.drives.drive_unknowns import GAINS, LOAD, STARTS, DriveUnknown
 from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.weld import welded
@@ -124,7 +124,7 @@ class DriveGroup:
         laws = [{c.on: c for c in m.controllers} for m in (machine, *machines)]
         constants = {
             key: np.array([[by[c].constant(key) for c in self.joints] for by in laws])
-            for key in ("kp", "kd", "limit", "zero", "command_delay", "measurement_delay")
+            for key in ("kp", "kd", "limit", "zero", "command_delay", "measurement_delay", *LOAD)
         }
         ki = np.array([[by[c].constant("ki") if by[c].integrates else 0.0 for c in self.joints] for by in laws])
         late = max(float(constants["measurement_delay"].max()), LONGEST_DELAY if aged else 0.0)
@@ -139,6 +139,8 @@ class DriveGroup:
                 lag=int(np.ceil(late / self.period)),
                 zero=own["zero"],
                 measurement_delay=own["measurement_delay"],
+                load_friction=own["load_friction"],
+                backdrive_friction=own["backdrive_friction"],
             )
             scale = np.array(
                 [own[key][j] / constants[key][0, j] if key in GAINS else 1.0 for _, key, j in places.gains]
@@ -181,7 +183,7 @@ class DriveGroup:
         values, delay, start = own.values.copy(), own.delay.copy(), np.zeros(2 * len(self.joints))
         for k, p in self._places.parameters:
             values[p] = x[k]
-        changed = {key: np.array(getattr(own.servo, key)) for key in ("kp", "kd", "zero", "measurement_delay")}
+        changed = {key: np.array(getattr(own.servo, key)) for key in ("kp", "kd", "zero", "measurement_delay", *LOAD)}
         for (k, key, j), scale in zip(self._places.gains, own.scale.tolist(), strict=True):
             if key == "command_delay":
                 delay[j] = x[k]

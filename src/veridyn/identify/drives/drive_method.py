@@ -31,8 +31,9 @@ class Drives(Settings):
         What is estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay; all but the last by default.
         Only what the machine has, and does not state to be known, can be estimated. Delays are one number for joints that move each other.
     friction : "auto" or "coulomb"
-        "auto", the default, adds terms to the dry friction of a joint (change along the way, own friction forwards, Stribeck), or lets it
-        yield before it slides, where the fitted samples show that by Schwarz's criterion; "coulomb" does not.
+        "auto", the default, adds terms to the dry friction of a joint (change along the way, own friction forwards, Stribeck, growth
+        with the load, more where the gear is backdriven), or lets it yield before it slides, where the fitted samples show that by
+        Schwarz's criterion; "coulomb" does not.
     commands : "hold" or "linear"
         Whether a drive holds each command until the next (the default), or moves along the line between both and reads its slope.
     until : float above 0

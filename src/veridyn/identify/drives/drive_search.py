@@ -18,7 +18,7 @@ from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, SimulationError
 from veridyn.identify.drives.drive_group import DriveGroup
 from veridyn.identify.drives.drive_log import DriveRecord
-from veridyn.identify.drives.drive_unknowns import ALONG, DriveUnknown
+from veridyn.identify.drives.drive_unknowns import ALONG, LOAD, DriveUnknown
 from veridyn.identify.statistics.autoregression import autoregressions
 
 DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
@@ -115,7 +115,8 @@ class DriveProblem:
             extra = min(x.get(("direction", joint), 0.0), 0.0) + min(x.get(("speed", joint), 0.0), 0.0)
             if (least + extra < 0.0).any():
                 return False
-        return True
+        by_load = (sum(x.get((key, joint), 0.0) for key in LOAD) for joint in self.group.joints)
+        return all(share >= 0.0 for share in by_load)
 
     def linear(self, z: Array) -> LinearDrives:
         """The linear model at z."""

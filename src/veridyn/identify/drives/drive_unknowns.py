@@ -5,7 +5,7 @@ has mean 0 and standard deviation 1, whatever the unknown. Without a deviation i
 
     armature, viscous and dry friction   ln 4: within a factor of 4      gains        0.1: within 10 %
     encoder zero                         0.02 rad or m                   delays       5 ms, and never below zero
-    further terms of friction            the machine's dry friction times 4
+    further terms of friction            the machine's dry friction times 4, of μ and μ_b 0.3
     start of a run                       as the first samples show it
 
 Terms of friction, each beside the dry friction f_s of a joint, with u = −1 … 1 over the positions that the log visits:
@@ -13,6 +13,7 @@ Terms of friction, each beside the dry friction f_s of a joint, with u = −1 �
     position    f₁ u … f₄ u⁴: dry friction that changes along the way (sealings, preloaded linkages, cables)
     direction   f₊ forwards alone
     speed       f_st/(1 + (v/v_s)²), static above dry friction (Stribeck)
+    load        μ |Γ| of the force Γ of the drive, and μ_b |Γ| more where the load drives the motor (gears)
 
 and in place of it
 
@@ -39,6 +40,7 @@ ZERO_SIGMA = 0.02  # rad or m
 DELAY_SIGMA = 0.005  # s
 ROUNDED_SPEED = 0.05  # rad/s or m/s below which the change of friction along the way is rounded off; f_s itself holds
 STRIBECK_SPEED = 0.3  # rad/s or m/s
+LOAD_SIGMA = 0.3  # of μ and μ_b: gears lose a tenth to a third of a force
 ELEMENTS = {"inertia": "armature", "damper": "viscous", "coulomb": "coulomb"}  # kind of element → key
 GAINS = ("kp", "kd")
 READINGS = ("zero", "command_delay", "measurement_delay")
@@ -46,10 +48,13 @@ KEYS = (*ELEMENTS.values(), *GAINS, *READINGS)
 STARTS = ("start", "start_speed")  # of each run: known as well as its first samples show it, and no part of a result
 ALONG = {"position": 1, "position_2": 2, "position_3": 3, "position_4": 4}  # powers of u
 PRESLIDING = "presliding"
-RUNGS = (*ALONG, "direction", "speed", PRESLIDING)  # further terms of friction
+LOAD = ("load_friction", "backdrive_friction")  # constants of controllers
+RUNGS = (*ALONG, "direction", "speed", *LOAD, PRESLIDING)  # further terms of friction
 WORDS = dict.fromkeys(ALONG, "friction that changes along the way") | {
     "direction": "friction of its own forwards",
     "speed": "static friction",
+    "load_friction": "friction that grows with load",
+    "backdrive_friction": "friction of the backdriven gear",
     PRESLIDING: "distance over which friction yields",
 }
 
@@ -248,6 +253,26 @@ def rung_terms(machine: Machine, records: Sequence[DriveRecord]) -> tuple[tuple[
             )
             found.append((unknown, element))
     return tuple(found)
+
+
+def load_terms(machine: Machine, joints: Sequence[str]) -> tuple[DriveUnknown, ...]:
+    """Friction that grows with the force of the drive, of those of some joints that have dry friction and none by load in the model."""
+    dry = {only_joint(e, joints) for e in machine.elements if e.kind == "coulomb"}
+    return tuple(
+        DriveUnknown(
+            name=f"{c.name}.{key}",
+            key=key,
+            joints=(c.on,),
+            unit="1",
+            prior=0.0,
+            spread=LOAD_SIGMA,
+            scales=False,
+            low=0.0 if key == "load_friction" else -math.inf,
+        )
+        for key in LOAD
+        for c in machine.controllers
+        if c.on in dry and not c.rubs
+    )
 
 
 def with_drives(machine: Machine, kp: float, kd: float, rate: float) -> Machine:

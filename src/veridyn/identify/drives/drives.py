@@ -26,15 +26,17 @@ from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, Dri
 from veridyn.identify.drives.drive_run import machines_of_runs
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.drives.drive_unknowns import (
+    LOAD,
     PRESLIDING,
     RUNGS,
     STARTS,
     DriveUnknown,
     drive_unknowns,
+    load_terms,
     rung_terms,
     start_unknowns,
 )
-from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle
+from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, with_columns, without_columns
 from veridyn.identify.drives.posterior import DrivePosterior, posterior
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
@@ -160,8 +162,10 @@ def fit_group(
     problem, found = settle(*problem.reweighted(problem.at(z)), how.iterations)
     tried: tuple[Rung, ...] = ()
     if own:
+        problem, found = with_columns(problem, found, load_terms(machines[0], joints))
         problem, found, first = choose_presliding(problem, found, how.iterations, rivals=True)
         problem, found, terms = choose_terms(problem, found, how.iterations)
+        problem, found = without_columns(problem, found, LOAD)
         problem, found, last = choose_presliding(problem, found, how.iterations, rivals=False)
         tried = (*first, *terms, *last)
     problem, found = settle(problem, found, how.iterations, how.tolerance)

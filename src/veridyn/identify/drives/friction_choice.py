@@ -8,14 +8,15 @@ independent samples of the log. Only the samples of the fit are looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veridyn.errors import IdentificationError
-from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
-from veridyn.identify.drives.drive_unknowns import RUNGS
+from veridyn.identify.drives.drive_group import DriveGroup
+from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, LinearDrives, search
+from veridyn.identify.drives.drive_unknowns import LOAD, PRESLIDING, RUNGS, DriveUnknown
 
 LOOSE_SIGMAS = 0.7  # a step as short ends a search whose weights or terms still change
 STEPS_PER_WEIGHTS = 2  # of a search whose weights are not settled: one moves, the next tells whether that was far
@@ -100,15 +101,41 @@ def promises(
     J = linear.columns.reshape(-1, linear.columns.shape[2])
     r, JA = linear.residuals.ravel(), J[:, active]
     best: dict[str, tuple[float, int]] = {}
+    yielding = {problem.unknowns[k].joints[0] for k in active if problem.unknowns[k].key == PRESLIDING}
     for k, u in enumerate(problem.unknowns):
         if k in active or u.key not in RUNGS or (u.joints[0], u.key) in gone:
+            continue
+        if u.key in LOAD and u.joints[0] in yielding:  # load adds to friction that holds
             continue
         c = J[:, k]
         across = JA.T @ c
         half = np.linalg.solve(A, across)
         curvature = float(c @ c + 1.0 - across @ half)
         slope = float(c @ r - half @ g)
-        promised = slope**2 / curvature
+        promised = slope**2 / curvature if slope < 0.0 or u.prior > u.low else 0.0
         if promised > needed and promised > best.get(u.joints[0], (0.0, 0))[0]:
             best[u.joints[0]] = (promised, k)
     return best
+
+
+def with_columns(
+    problem: DriveProblem, found: DriveMinimum, further: Sequence[DriveUnknown]
+) -> tuple[DriveProblem, DriveMinimum]:
+    """The same point with columns of further unknowns, which are not estimated yet."""
+    group = problem.group
+    larger = replace(problem, group=DriveGroup(group.whole, group.joints, (*group.unknowns, *further), group.runs))
+    return larger, larger.at(np.append(found.z, np.zeros(len(further))))
+
+
+def without_columns(
+    problem: DriveProblem, found: DriveMinimum, keys: Collection[str]
+) -> tuple[DriveProblem, DriveMinimum]:
+    """The same point without unknowns of these keys that are not estimated."""
+    kept = [k for k, u in enumerate(problem.unknowns) if u.key not in keys or k in problem.active]
+    if len(kept) == len(problem.unknowns):
+        return problem, found
+    group = problem.group
+    smaller = DriveGroup(group.whole, group.joints, [problem.unknowns[k] for k in kept], group.runs)
+    active = tuple(kept.index(k) for k in problem.active)
+    linear = LinearDrives(found.linear.residuals, found.linear.columns[:, :, kept])
+    return replace(problem, group=smaller, active=active), replace(found, z=found.z[kept], linear=linear)

@@ -17,7 +17,7 @@ import numpy as np
 from veridyn.errors import IdentificationError, SimulationError
 from veridyn.identify.drives.drive_group import DriveGroup
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
-from veridyn.identify.drives.drive_unknowns import PRESLIDING, WITHIN_FACTOR, DriveUnknown, only_joint
+from veridyn.identify.drives.drive_unknowns import LOAD, PRESLIDING, WITHIN_FACTOR, DriveUnknown, only_joint
 from veridyn.identify.drives.friction_choice import LOOSE_SIGMAS, Rung, price, promises, settle
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.model.elements.element import Element, lugre
@@ -55,7 +55,10 @@ def choose_presliding(
     """
     tried: list[Rung] = []
     others = promises(problem, found) if rivals else {}
+    loaded = {problem.unknowns[k].joints[0] for k in problem.active if problem.unknowns[k].key in LOAD}
     for joint in problem.group.joints:
+        if joint in loaded:  # load adds to friction that holds
+            continue
         needed = price(problem, found)
         promised, distance = _promised(problem, found, joint)
         if promised <= max(needed, others.get(joint, (0.0, 0))[0]):

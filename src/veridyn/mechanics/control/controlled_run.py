@@ -78,6 +78,12 @@ def controlled_run(
     check_given_signals(acting, float(t[0]), y0[:n], y0[n : 2 * n])
     run = CompiledRun(machine, friction_speed=method.friction_speed)
     run.set_values(tree, complete_values(tree))
+    laws = {r.joint: r.law for r in law.running}
+    load, backdrive = (
+        np.array([laws[j].constant(key) if j in laws else 0.0 for j in range(n)])
+        for key in ("load_friction", "backdrive_friction")
+    )
+    run.set_load(load, backdrive)
     measured = [name for name in tree.signals if name not in {s.name for s in tree.states}]
     grid, slots = _grid(law, t, method.step)
     tables, held = _tables(law, measured, slots, given)

@@ -109,6 +109,10 @@ class CompiledRun:
         """Parameters of kernels and of friction, and constants of laws, which are those of `tree`."""
         self._layout.set_values(tree, values)
 
+    def set_load(self, load: Array, backdrive: Array) -> None:
+        """Dry friction of the coordinates (n,) per force that acts on them, both ways and besides where it acts against the motion."""
+        self._layout.set_load(load, backdrive)
+
     def run(
         self,
         step: float,

@@ -81,7 +81,16 @@ def starts(sizes: Sequence[int]) -> list[int]:
 
 
 # Constants of a joint controller, in the order of GAIN_COLUMN.
-GAINS = ("kp", "ki", "kd", "zero", "command_delay", "measurement_delay")
+GAINS = (
+    "kp",
+    "ki",
+    "kd",
+    "zero",
+    "command_delay",
+    "measurement_delay",
+    "load_friction",
+    "backdrive_friction",
+)
 
 
 @dataclass(frozen=True, eq=False)

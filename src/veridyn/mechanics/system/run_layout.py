@@ -44,7 +44,8 @@ class JointControllers:
     """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
 
     Every `ticks` steps of the run they read the state that is measurement_delay seconds old, at most `lag` steps; without one it is `lag`
-    steps old. They read positions with the encoder's `zero` added. A run is given their commands.
+    steps old. They read positions with the encoder's `zero` added. A run is given their commands. Dry friction of a joint is larger by
+    load_friction times the force of its controller, and by backdrive_friction times it where it acts against the motion; none by default.
     """
 
     kp: Array
@@ -55,6 +56,8 @@ class JointControllers:
     lag: int = 0
     zero: Array | None = None
     measurement_delay: Array | None = None
+    load_friction: Array | None = None
+    backdrive_friction: Array | None = None
 
 
 def usual_lanes() -> int:
@@ -146,7 +149,8 @@ class RunLayout:
             "H": m * m, "H_WORK": m * m, "ARRIVING": n, "ARRIVED": n, "LEAVING": n,
             "S": length, "S_STAGE": length, "S_SLOPES": stages * length, "S_RIGHT": sensitive.right_at[-1], "M_BLOCK": largest**2,
             "HELD_BLOCK": m * m, "HELD_RIGHT": m * width, "BY_LAW": 2 * n * n, "COEFFICIENTS": len(sensitive.coefficients),
-            "KP": n, "KI": n, "KD": n, "LIMIT": n, "ZERO": n, "AGE": n, "FEED": n, "WANTED": 4 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
+            "KP": n, "KI": n, "KD": n, "LIMIT": n, "ZERO": n, "AGE": n, "LOAD": n, "BACKDRIVE": n,
+            "FEED": n, "WANTED": 4 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
             "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
         }  # fmt: skip
         soft = len(self.bristles.state)
@@ -161,7 +165,7 @@ class RunLayout:
         none = [0] * m
         lists = [
             [i for i, _ in kinds], [kind for _, kind in kinds], none, none, none, none, none, none * 2, range(largest), *sensitive.lists(),
-            *self._bristle_lists(sensitive), counted, range(border),
+            *self._bristle_lists(sensitive), self._loaded(), counted, range(border),
         ]  # fmt: skip
         header = [
             n * lanes, s * lanes, size * lanes, len(tree.signals) * lanes, stages, m, elements, 0, 0, len(sensitive.blocks), length,
@@ -203,6 +207,12 @@ class RunLayout:
             record.W[at["UNIT"] : at["UNIT"] + rates], record.W[at["CLOSING"]] = unit, self.closing_rate
             record.W[at["BASE"] + GRAVITY : at["BASE"] + GRAVITY + 3] = tree.gravity
         record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
+
+    def _loaded(self) -> list[int]:
+        """LOADED."""
+        rows = [] if self.dry is None else self.dry.C.tolist()
+        alone = [[float(j == k) for k in range(self.tree.n)] for j in range(self.tree.n)]
+        return [rows.index(one) if one in rows else -1 for one in alone for _ in range(self.lanes)]
 
     def _bristle_lists(self, sensitive: ColumnLayout) -> list[list[int]]:
         """BRISTLE_PLACE and BRISTLE_COLUMN."""
@@ -259,6 +269,21 @@ class RunLayout:
             "ZERO": zero,
             "AGE": age,
         }.items():
+            W[self.at[name] : self.at[name] + n * self.lanes] = np.repeat(x, self.lanes)
+        self.set_load(servo.load_friction, servo.backdrive_friction)
+
+    def set_load(self, load: Array | None, backdrive: Array | None) -> None:
+        """Dry friction of the coordinates per force of their drives; refused where a coordinate has none that holds."""
+        W, n, none = self.record.W, self.tree.n, np.zeros(self.tree.n)
+        own = {"LOAD": none if load is None else load, "BACKDRIVE": none if backdrive is None else backdrive}
+        held = np.array(self._loaded())[:: self.lanes] >= 0
+        for name, x in own.items():
+            if (x[~held] != 0.0).any():
+                raise DataError(
+                    "friction that grows with load needs dry friction that holds.",
+                    where=f"{self.tree.name}, coordinate '{self.tree.coordinates[int(np.flatnonzero(~held & (x != 0.0))[0])]}'",
+                    hint="Give the joint an element of kind coulomb, and leave friction_speed at 0.",
+                )
             W[self.at[name] : self.at[name] + n * self.lanes] = np.repeat(x, self.lanes)
 
     def sets(self, tree: Tree, every: Array) -> Array:

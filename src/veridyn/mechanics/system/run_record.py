@@ -53,9 +53,9 @@ SECTIONS = (
     "PUSH", "H", "H_WORK", "RIGHT", "LOW", "HIGH", "BOUNDED", "ROOM", "ARRIVING", "ARRIVED", "LEAVING",
     # sensitivities: of the state, of a stage, of the slopes; right sides, mass matrix and held forces of a block; of a control law
     "S", "S_STAGE", "S_SLOPES", "S_RIGHT", "M_BLOCK", "HELD_BLOCK", "HELD_RIGHT", "BY_LAW", "COEFFICIENTS",
-    # joint controllers: gains, limits, zeros and ages of measurements, feed-forward and command at an instant with its slope, integrals,
-    # past states, and sensitivities
-    "KP", "KI", "KD", "LIMIT", "ZERO", "AGE", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
+    # joint controllers: gains, limits, zeros and ages of measurements, friction by load, feed-forward and command at an instant with its
+    # slope, integrals, past states, and sensitivities
+    "KP", "KI", "KD", "LIMIT", "ZERO", "AGE", "LOAD", "BACKDRIVE", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
     # bristles: combinations (b, n), and deflection, ratio and speed of each
     "BRISTLE_C", "BRISTLE_CONSTANT",
     # bound machines: of a free base position, quaternion, velocity and ω in its own axes, 0, and gravity; h; Φ_q, Φ and bias of Φ̈;
@@ -71,7 +71,7 @@ SECTIONS = (
     C, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
     PUSH, H, H_WORK, RIGHT, LOW, HIGH, BOUNDED, ROOM, ARRIVING, ARRIVED, LEAVING,
     S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
-    KP, KI, KD, LIMIT, ZERO, AGE, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
+    KP, KI, KD, LIMIT, ZERO, AGE, LOAD, BACKDRIVE, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
     BRISTLE_C, BRISTLE_CONSTANT,
     BASE, INVERSE, LOOPS, BORDER, BORDER_RIGHT, UNIT, CLOSING,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
@@ -81,8 +81,9 @@ SECTIONS = (
 # its sensitivities begin at S + BLOCK_AT[b], its right sides at S_RIGHT + RIGHT_AT[b]. TRIPLE: (entry of the regressor, place in S_RIGHT).
 # FRICTION_TRIPLE: (element, place); CONSTANT_TRIPLE: (entry of DERIVATIVES, place); factors of the first two in COEFFICIENTS. OUT_ROW:
 # (block, row of it) of the sensitivities that are kept, (−1 − block, coordinate) for the force of a control law or controller.
-# SERVO_AT[j]: where the sensitivities of the force of coordinate j begin in S_FORCE; GAIN_COLUMN[6j …]: columns of its block by k_p, k_i,
-# k_d, zero, delay of the command and age of the measurement, −1 where it is not varied.
+# SERVO_AT[j]: where the sensitivities of the force of coordinate j begin in S_FORCE; GAIN_COLUMN[8j …]: columns of its block by k_p, k_i,
+# k_d, zero, delay of the command, age of the measurement, and friction by load both ways and backdriven, −1 where it is not varied.
+# LOADED[j]: the combination with dry friction that is coordinate j alone, −1 where there is none.
 # BRISTLE_PLACE[2b …]: where the deflection of bristles b lies in a state, and in the rows of its block; BRISTLE_COLUMN[4b …]: columns of
 # its block by deflection, ratio and speed, −1 where it is not varied, and the block.
 # LOOP_ROW: the equations of loops that count.
@@ -90,14 +91,14 @@ LISTS = (
     "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
     "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",
     "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW", "SERVO_AT", "GAIN_COLUMN",
-    "BRISTLE_PLACE", "BRISTLE_COLUMN", "LOOP_ROW", "PIVOT_BORDER",
+    "BRISTLE_PLACE", "BRISTLE_COLUMN", "LOADED", "LOOP_ROW", "PIVOT_BORDER",
 )  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (
     OF, KIND, HOLDABLE, STOPPED, PENDING, INDEX, SIDE, PIVOT, PIVOT_BLOCK,
     COORDINATE_FROM, COORDINATE, STATE_FROM, STATE, COLUMN_FROM, COLUMN, COMBINATION_FROM, COMBINATION,
     BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW, SERVO_AT, GAIN_COLUMN,
-    BRISTLE_PLACE, BRISTLE_COLUMN, LOOP_ROW, PIVOT_BORDER,
+    BRISTLE_PLACE, BRISTLE_COLUMN, LOADED, LOOP_ROW, PIVOT_BORDER,
 ) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
 _after += 2 * len(LISTS)
 KERNELS = (

@@ -20,6 +20,7 @@ from veridyn.mechanics.system.run_record import (
     AFTER,
     AHEAD,
     BACK,
+    BACKDRIVE,
     BACKWARDS,
     BEFORE,
     BOUND_CODE,
@@ -46,6 +47,8 @@ from veridyn.mechanics.system.run_record import (
     LANES,
     LAW,
     LAW_FAILED,
+    LOAD,
+    LOADED,
     NEAREST,
     OF,
     PUSH,
@@ -155,6 +158,19 @@ def magnitude(I: Numbers, W: Array, e: int, speed: float) -> float:
 
 
 @core
+def load_share(I: Numbers, W: Array, j: int, way: float) -> float:
+    """Friction of coordinate j per force of its drive, against motion in the direction `way`: more where the load drives the motor."""
+    back = W[I[BACKDRIVE] + j] if W[I[FORCE] + j] * way < 0.0 else 0.0
+    return float(W[I[LOAD] + j] + back)
+
+
+@core
+def by_load(I: Numbers, W: Array, j: int, way: float) -> float:
+    """Friction of coordinate j that grows with the force of its drive, against motion in the direction `way`."""
+    return abs(W[I[FORCE] + j]) * load_share(I, W, j, way)
+
+
+@core
 def set_limits(I: Numbers, W: Array, qd: int) -> None:
     """AHEAD and BACK: friction against motion forwards and backwards, at rates that begin at W[qd]."""
     for i in range(I[COMBINATIONS]):
@@ -169,6 +185,11 @@ def set_limits(I: Numbers, W: Array, qd: int) -> None:
             W[I[AHEAD] + i] += size
         if kind % FALLS != FORWARDS:
             W[I[BACK] + i] += size
+    for j in range(I[COUNT]):
+        i = int(I[I[LOADED] + j])
+        if i >= 0:
+            W[I[AHEAD] + i] += by_load(I, W, j, 1.0)
+            W[I[BACK] + i] += by_load(I, W, j, -1.0)
 
 
 @core
@@ -187,6 +208,10 @@ def set_push(I: Numbers, W: Array, qd: int, shares: int) -> None:
             force *= magnitude(I, W, e, along_speed(I, W, i, qd))
         for j in range(n):
             W[I[PUSH] + j] -= force * W[I[C] + i * n + j]
+    for j in range(n):
+        i = int(I[I[LOADED] + j])
+        if i >= 0:
+            W[I[PUSH] + j] -= W[shares + i] * by_load(I, W, j, float(W[shares + i]))
 
 
 @core
