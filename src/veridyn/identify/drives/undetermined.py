@@ -1,7 +1,8 @@
 """What a log of commands and positions cannot show of drives, in words: directions in which the posterior is nearly the prior.
 
 In z, standard deviations of the prior, the posterior covariance has eigenvalues from near 0, determined, to 1, not seen. A direction whose
-deviation is more than half the prior's is not determined; the unknowns that owe it most of their own variance scale or move together.
+deviation is more than half the prior's is not determined; the unknowns that owe it most of their own variance scale or move together. An
+unknown that is not determined is named at least in the direction that it owes most, so that none is left out.
 """
 
 from __future__ import annotations
@@ -68,13 +69,20 @@ def open_directions(unknowns: Sequence[DriveUnknown], covariance: Array) -> tupl
         own = [k for k, u in enumerate(unknowns) if u.joints == joints]
         block = covariance[np.ix_(own, own)]
         values, V = np.linalg.eigh(block)
-        for value, v in sorted(zip(values.tolist(), V.T, strict=True), key=lambda pair: -pair[0]):
-            left = float(np.sqrt(max(value, 0.0)))
-            if left <= DETERMINED_SHARE:
-                break
-            owed = value * v**2 / np.diag(block)
-            members = [unknowns[own[k]] for k in np.argsort(-np.abs(v)) if owed[k] > 0.5 or k == np.argmax(np.abs(v))]
-            found.append(OpenDirection(tuple(u.name for u in members), left, _sentence(members, left)))
+        left = np.sqrt(np.maximum(values, 0.0))
+        undetermined = np.sqrt(np.diag(block)) > DETERMINED_SHARE
+        directions = [k for k in np.argsort(-left) if left[k] > DETERMINED_SHARE]
+        if not directions:
+            continue
+        owed = values * V**2 / np.diag(block)[:, None]
+        most = np.array(directions)[np.argmax(owed[:, directions], axis=1)]
+        for k in directions:
+            v = np.abs(V[:, k])
+            named = (owed[:, k] > 0.5) | (v == v.max()) | (undetermined & (most == k))
+            members = [unknowns[own[a]] for a in np.argsort(-v) if named[a]]
+            found.append(
+                OpenDirection(tuple(u.name for u in members), float(left[k]), _sentence(members, float(left[k])))
+            )
     return tuple(found)
 
 
