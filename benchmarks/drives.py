@@ -8,6 +8,8 @@ Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drive
     delay_rms          of the estimates of delays, s (goal 0.2 ms)
     named              whether every number that is not determined is in a direction that the fit names as open
 
+``--halves`` fits the first and the second half of the log of a real quadruped, a Unitree Go2, apart (:func:`halves`).
+
 ``--peers`` prints what others make of the log of a real quadruped, beside veridyn (:mod:`benchmarks.drives_peers`).
 
 Kinds of friction take turns from seed to seed unless one is asked for; with friction that is not Coulomb's its numbers are not counted.
@@ -25,8 +27,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +43,7 @@ from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, la
 from veridyn.identify.drives.drive_log import drive_records
 from veridyn.identify.drives.drive_method import DEFAULT_KEYS
 from veridyn.identify.drives.drive_unknowns import drive_unknowns, rung_terms, with_drives
+from veridyn.model.experiment import Channel, Experiment
 
 SECONDS = 10.0  # of a log
 GO2_KP, GO2_KD, GO2_FITTED_S = 20.0, 1.5, 16.0  # of its owners' configuration; examples/studies/go2.yaml
@@ -199,11 +203,60 @@ def jacobian() -> str:
     )
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """Two fits of the same drives: numbers determined in both, the share of them that agree, and the median deviations over the priors'."""
+
+    compared: int
+    share: float
+    left: tuple[float, float]
+    apart: tuple[str, ...]
+
+
+def agreement(first: vd.estimators.DrivesFit, second: vd.estimators.DrivesFit) -> Agreement:
+    """Numbers agree where they differ by at most two deviations of their difference."""
+    others = {d.name: d for d in second.drives}
+    pairs = [(d, others[d.name]) for d in first.drives if d.determined and d.name in others]
+    pairs = [(a, b) for a, b in pairs if b.determined]
+    apart = [(abs(a.value - b.value) / np.hypot(a.sigma, b.sigma), a.name) for a, b in pairs]
+    left = [float(np.median([d.left for d in fit.drives])) for fit in (first, second)]
+    far = tuple(f"{name} ({z:.1f})" for z, name in sorted(apart, reverse=True) if z > 2.0)
+    return Agreement(len(pairs), float(np.mean([z <= 2.0 for z, _ in apart])), (left[0], left[1]), far)
+
+
+def halves() -> list[str]:
+    """Go2's drives from 0 to 8 and from 8 to 16 s: whether they agree, and how much of the priors' deviations is left."""
+    folder = Path(os.environ.get("VERIDYN_DATA", "")) / "go2"
+    if not (folder / "go2.xml").exists():
+        return ["VERIDYN_DATA names no folder with go2."]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VeridynWarning)
+        robot, log = vd.load_model(folder / "go2.xml", base="fixed"), vd.load_log(folder / "encoders.csv")
+        fits, ends, begin = [], np.linspace(0.0, GO2_FITTED_S, 3), time.process_time()
+        for start, end in pairwise(ends.tolist()):
+            part = Experiment({n: _cut(c, start, end) for n, c in log.channels.items()}, f"{start:g} to {end:g} s")
+            fits.append(vd.identify(robot, part, vd.estimators.Drives(kp=GO2_KP, kd=GO2_KD)))
+    seconds, found = time.process_time() - begin, agreement(*fits)
+    return [
+        f"- Unitree Go2, 0 to 8 s and 8 to 16 s fitted apart: {100.0 * found.share:.1f} % of {found.compared} numbers that both determine "
+        f"agree within two deviations (goal 88); median deviation {found.left[0]:.2f} and {found.left[1]:.2f} of the prior's (goal 0.5); "
+        f"{seconds:.0f} s of CPU.",
+        f"- Apart, in deviations: {', '.join(found.apart) or 'none'}.",
+    ]
+
+
+def _cut(channel: Channel, start: float, end: float) -> Channel:
+    """Samples from `start` to `end` s after the first one."""
+    own = (channel.t - channel.t[0] >= start) & (channel.t - channel.t[0] < end)
+    return replace(channel, t=channel.t[own], values=channel.values[own])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.drives", description="Deviations of drives from encoders."
     )
     parser.add_argument("--foreign", action="store_true", help="quadrupeds that MuJoCo simulated")
+    parser.add_argument("--halves", action="store_true", help="two halves of the log of a Go2, fitted apart")
     parser.add_argument("--peers", action="store_true", help="MuJoCo with SciPy and mujoco.sysid on the log of a Go2")
     parser.add_argument("--iterations", type=int, default=10, help="of each peer, at most")
     parser.add_argument("--seeds", type=int, default=20, help="how many quadrupeds")
@@ -215,8 +268,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for line in peer_lines(asked.iterations):
             print(line, flush=True)
         return 0
+    if asked.halves:
+        print("\n".join(halves()))
+        return 0
     if not asked.foreign:
-        parser.error("nothing to do: --foreign or --peers")
+        parser.error("nothing to do: --foreign, --halves or --peers")
     found = []
     for seed in range(asked.seed, asked.seed + asked.seeds):
         found.append(outcome(seed, asked.kind or KINDS[seed % len(KINDS)]))

@@ -70,6 +70,13 @@ def test_a_controller_can_be_pickled_and_compared():
         (servo(kp=1.0, motor="m2", current_kp=1.0), "the torque constant of 'm2' is 0"),
         (servo(kp=1.0, motor="m3", current_kp=1.0), "'m3' does not act on 'z' alone"),
         (servo(kp=1.0, motor="m1"), "current_kp is missing"),
+        (servo(kp=1.0, load_friction=-0.1), "load_friction is .* and cannot be -0.1"),
+        (servo(kp=1.0, load_friction=0.1), "adds to dry friction of its joint, which has none"),
+        (
+            servo(kp=1.0, load_friction=0.1, backdrive_friction=-0.2),
+            "its gear would push where the load drives the motor",
+        ),
+        (servo(kp=1.0, load_friction=0.1, motor="m1", current_kp=1.0), "its motor has a current loop"),
     ],
 )
 def test_faults_name_the_controller_and_what_is_wrong(c, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -87,6 +88,10 @@ def test_what_has_no_place_is_named(tmp_path: Path) -> None:
         save_isaac(more, tmp_path / "a.py")
     words = " ".join(str(w.message) for w in said)
     assert "springs" in words and "three (pid)" in words
+    first, second = machine.controllers
+    gears = machine.with_controllers([replace(first, constants={**first.constants, "load_friction": 0.1}), second])
+    with pytest.warns(DataWarning, match="no place for friction that grows with load, left out: one"):
+        save_isaac(gears, tmp_path / "b.py")
 
 
 def test_bad_values_are_refused(tmp_path: Path) -> None:

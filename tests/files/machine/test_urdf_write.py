@@ -418,6 +418,10 @@ def test_gains_are_written_and_the_file_is_read_again(tmp_path: Path) -> None:
 def test_what_the_tags_cannot_hold_is_named(tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="no place for delays of commands, encoder zeros, limits of force: left out"):
         save_urdf(changed(leg(), command_delay=0.004, zero=0.01, limit=20.0), tmp_path / "leg.urdf")
+    with pytest.warns(
+        DataWarning, match="no place for friction that grows with load, friction of backdriven gears: left"
+    ):
+        save_urdf(changed(leg(), load_friction=0.1, backdrive_friction=0.1), tmp_path / "gears.urdf")
     other = leg().with_controllers([replace(c, feedforward="gravity") for c in leg().controllers])
     with pytest.warns(DataWarning, match="no place for controller thigh_drive, controller calf_drive: left out"):
         save_urdf(other, tmp_path / "other.urdf")

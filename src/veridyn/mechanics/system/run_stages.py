@@ -167,7 +167,7 @@ def load_share(I: Numbers, W: Array, j: int, way: float) -> float:
 @core
 def by_load(I: Numbers, W: Array, j: int, way: float) -> float:
     """Friction of coordinate j that grows with the force of its drive, against motion in the direction `way`."""
-    return abs(W[I[FORCE] + j]) * load_share(I, W, j, way)
+    return float(abs(W[I[FORCE] + j]) * load_share(I, W, j, way))
 
 
 @core
