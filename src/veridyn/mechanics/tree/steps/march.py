@@ -4,7 +4,8 @@
 
 Steps and samples are those of :meth:`~veridyn.mechanics.tree.steps.model.TreeModel.step` and
 :meth:`~veridyn.mechanics.tree.steps.model.TreeModel.instant`, which stay the reference: the same functions of machine code are called, in
-the same order, by their addresses. A sample is an instant under the inputs that act from then on, as a sensor reads it.
+the same order, by their addresses. A sample is an instant under the inputs that act from then on, as a sensor reads it. Accelerations that
+the record has already, of the sample or of the end of the step before where the same acts on, are not computed again.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from veridyn.mechanics.tree.steps.record import (
     COUNT_V,
     DELTA,
     DONE,
+    ENOUGH,
     EXTRA,
     FORCES,
     FREEDOM,
     GIVEN,
     HELD,
+    ONWARD,
     OUTSIDE,
     RATE,
     START,
@@ -99,6 +102,21 @@ def turned_too_far(I: Numbers, x: Array, turns: Array) -> bool:
     return bool(farthest > LARGEST_ANGLE_RAD)
 
 
+@core
+def acts_on(I: Numbers, W: Array, extra: Array, outside: Array, i: int) -> bool:
+    """Whether the state after step i − 1 has its accelerations under row i: the same acts, prescribed coordinates stand still."""
+    first = outside.shape[1] - 2 * I[HELD]  # rates and accelerations of prescribed coordinates
+    if i == 0 or W[I[ENOUGH]] != 0.0:  # a step that ends by its pace leaves accelerations that were not computed
+        return False
+    for j in range(extra.shape[1]):
+        if extra[i, j] != extra[i - 1, j]:
+            return False
+    for j in range(outside.shape[1]):
+        if outside[i, j] != outside[i - 1, j] or (j >= first and outside[i, j] != 0.0):
+            return False
+    return True
+
+
 @kept
 def _march(
     I: Numbers,
@@ -137,18 +155,22 @@ def _march(
                 W[slots[3 * w]] = z - along * centres[w, 0] - across * centres[w, 1]
                 W[slots[3 * w + 1]] = along
                 W[slots[3 * w + 2]] = across
+        known = len(slots) == 0 and acts_on(I, W, extra, outside, i)
         if i > 0 and i % every == 0:
-            begin(I, W, x, v)
-            state = call_step(I, ADVANCE, W, 0.0, STATE)
-            if state != DONE:
-                return state
+            if not known:
+                begin(I, W, x, v)
+                state = call_step(I, ADVANCE, W, 0.0, STATE)
+                if state != DONE:
+                    return state
+                take(I, W, x, v, unknown)
+                known = True
             k = i // every - 1
             take(I, W, q[k], qd[k], u[k])
             for j in range(I[COUNT_V]):
                 qdd[k, j] = W[I[A] + j]
         if i + 1 < len(extra):
             begin(I, W, x, v)
-            state = call_step(I, ADVANCE, W, h, STATE)
+            state = call_step(I, ADVANCE, W, h, ONWARD if known else STATE)
             if state != DONE:
                 return state
             take(I, W, x, v, unknown)

@@ -77,8 +77,9 @@ _after = len(HEADER) + 3 * len(SECTIONS)
 _after += 2 * len(LISTS)
 (MOTION, TANGENT, CLOSING) = range(_after, _after + 6 * len(KERNELS), 6)
 DONE, SINGULAR, UNSETTLED = 0, 1, 2  # how a step ended
-# What is asked for: position and velocity alone; accelerations; derivatives, the step's too; also those of λ; derivatives at the end alone.
-PLACE, STATE, TANGENTS, REACTIONS, SLOPES = -1, 0, 1, 2, 3
+# What is asked for: position and velocity alone; accelerations; derivatives, the step's too; also those of λ; derivatives at the end alone;
+# accelerations after a step from a state whose own accelerations the record has.
+PLACE, STATE, TANGENTS, REACTIONS, SLOPES, ONWARD = -1, 0, 1, 2, 3, 4
 
 
 Numbers = NDArray[np.int64]

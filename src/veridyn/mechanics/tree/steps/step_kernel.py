@@ -47,6 +47,7 @@ from veridyn.mechanics.tree.steps.record import (
     LEFT,
     LOAD,
     LOOPED,
+    ONWARD,
     PACE,
     PIVOT_N,
     PLACE,
@@ -350,15 +351,19 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
 
     The record comes by the addresses and lengths of I and W, so that callers need not be compiled with this function but call it by its
     own address (:func:`veridyn.mechanics.tree.steps.record.call_step`). X holds a guess of the dependent coordinates; states of elements
-    are among UNKNOWN. `asked`: PLACE, STATE, TANGENTS, REACTIONS or SLOPES. Returns DONE, SINGULAR or UNSETTLED.
+    are among UNKNOWN. `asked`: PLACE, STATE, TANGENTS, REACTIONS, SLOPES, or ONWARD, which is STATE where X, velocities and accelerations
+    in the record are those of (START, RATE) under what acts now. Returns DONE, SINGULAR or UNSETTLED.
     """
     I = carray(as_pointer(numbers), (count,), np.int64)
     W = carray(as_pointer(values), (size,), np.float64)
-    shift(I, W)
-    if asked == PLACE:
-        return DONE if place_at(I, W, I[RATE]) else SINGULAR
-    if not state_at(I, W, I[RATE]):
-        return SINGULAR
+    if asked == ONWARD:
+        asked = STATE
+    else:
+        shift(I, W)
+        if asked == PLACE:
+            return DONE if place_at(I, W, I[RATE]) else SINGULAR
+        if not state_at(I, W, I[RATE]):
+            return SINGULAR
     if h == 0.0:
         finish(I, W, asked)
         return DONE
