@@ -22,6 +22,7 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
+from veridyn.observe.filters.filter import Passing, starting_belief
 from veridyn.observe.machine import MachineSystem
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
 from veridyn.papers.buggy.following import followed
@@ -33,6 +34,7 @@ from veridyn.papers.buggy.observers import (
     BuggyObserver,
     Scored,
     observers,
+    readings_in,
     score_plain,
     score_track,
     standing_start,
@@ -190,17 +192,19 @@ def along_road(
     observer: BuggyObserver, model: Machine, log: Experiment, road: Road, start: Mapping[str, float] | None = None
 ) -> tuple[MachineSystem, Array, Array, Array, Array]:
     """An observer sample by sample, with the road below the wheels of its own belief: system, times, states, covariances, inputs."""
-    below, begin = RoadBelow(model, road), start or standing_start(model)
-    running, rows, deviations = observer.beside(model, log, begin, (*INPUTS, *below.names))
-    system = running.bodies
-    given, nq = np.column_stack([log[name].values for name in INPUTS]), system.nq
-    t, outputs = log[INPUTS[0]].t, system.outputs
-    x, P, inputs = [], [], []
+    below, t = RoadBelow(model, road), log[INPUTS[0]].t
+    machine, log = observer.prepared(model, log, model.sensors)
+    setup = observer.setup(start or standing_start(model), (*INPUTS, *below.names))
+    system, q, qd = setup.system(machine)
+    seen = setup.seen(system, q)
+    passing, belief = Passing(setup.method, seen), starting_belief(seen, system.belief(q, qd), float(t[0]))
+    rows, deviations = readings_in(log, system.outputs)
+    codes, own = np.isnan(rows).astype(np.int8), np.isfinite(deviations).any(axis=1)
+    x, P = np.empty((len(t), len(belief.x))), np.empty((len(t), len(belief.P), len(belief.P)))
+    inputs = np.column_stack([*(log[name].values for name in INPUTS), np.empty((len(t), len(below.names)))])
     for k, time in enumerate(t.tolist()):
-        acting = np.concatenate([given[k], below(running.belief.x[:nq])])
-        sigma = {outputs[j]: float(deviations[k, j]) for j in np.flatnonzero(np.isfinite(deviations[k])).tolist()}
-        step = running.step(time, rows[k], acting, sigma or None)
-        x.append(step.belief.x)
-        P.append(step.belief.P)
-        inputs.append(acting)
-    return system, t, np.array(x), np.array(P), np.array(inputs)
+        inputs[k, len(INPUTS) :] = below(belief.x[: system.nq])
+        before, sigma = inputs[max(k - 1, 0)], deviations[k] if own[k] else None
+        belief = passing(belief, before, time, rows[k], codes[k], inputs[k], sigma).belief
+        x[k], P[k] = belief.x, belief.P
+    return system, t, x, P, inputs

@@ -177,14 +177,7 @@ class BuggyObserver:
         """
         machine, log = self.prepared(machine, log, machine.sensors)
         running = Observer(machine, self.method, self.setup(start, inputs).settings)
-        count, names = len(log[INPUTS[0]].t), running.system.outputs
-        rows, deviations = (np.full((count, len(names)), np.nan) for _ in range(2))
-        for j, name in enumerate(names):
-            at = np.rint(log[name].t / STEP).astype(int)
-            rows[at, j] = log[name].values
-            if f"{name}.sigma" in log.names:
-                deviations[at, j] = log[f"{name}.sigma"].values
-        return running, rows, deviations
+        return running, *readings_in(log, running.system.outputs)
 
     def prepared(self, machine: Machine, log: Experiment, sensors: Sequence[Sensor]) -> tuple[Machine, Experiment]:
         """The machine with these sensors, and the log as the observer reads it."""
@@ -204,6 +197,18 @@ class BuggyObserver:
             step=STEP,
         )
         return ObserverSetup(self.method, settings)
+
+
+def readings_in(log: Experiment, outputs: Sequence[str]) -> tuple[Array, Array]:
+    """Readings (N, m) of a log at every step, NaN where there is none, and their deviations (N, m), NaN where they are the sensor's own."""
+    count = len(log[INPUTS[0]].t)
+    rows, deviations = (np.full((count, len(outputs)), np.nan) for _ in range(2))
+    for j, name in enumerate(outputs):
+        at = np.rint(log[name].t / STEP).astype(int)
+        rows[at, j] = log[name].values
+        if f"{name}.sigma" in log.names:
+            deviations[at, j] = log[f"{name}.sigma"].values
+    return rows, deviations
 
 
 def error_ekf(
