@@ -198,7 +198,7 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         how = BuggyDrive(rack=MISALIGNED_RACK, duration=duration)
         misaligned = observed(crooked, how, seeds[:1], progress, MISALIGNED)
         figures = {**_errors(runs), **_misaligned(misaligned)}
-        figures |= _nees(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
+        figures |= _told_exact(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
         figures |= _coarse(model, runs["circular"].truth, seeds, progress)
         figures |= _caught(model, runs["circular"].truth, seeds, progress)
         figures |= _windy(model, duration, seed, extent.windy, progress)
@@ -302,21 +302,28 @@ def _misaligned(run: BuggyRun) -> dict[str, float]:
     return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
 
 
-def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> dict[str, float]:
-    """Of the best observer, over further logs of both manoeuvres by turns: the mean and, of several logs, its standard error.
+def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> dict[str, float]:
+    """Of the best observer, over further logs of both manoeuvres by turns: NEES, of several logs its standard error, and mean errors.
 
     The truth has the model's own equations, and the observer is told so: with the error of a model that is not there NEES would be small.
     """
     observer, start, kinds = best_observer(model_error=None), standing_start(model), list(runs)
 
-    def work(k: int) -> float:
+    def work(k: int) -> Scored:
         truth = runs[kinds[k % len(kinds)]].truth
         log = truth.log(np.random.default_rng([seeds[k], 1]), model.sensors)
-        return scored(observer.observe(model, log, start), truth).nees
+        return scored(observer.observe(model, log, start), truth)
 
-    found = list(shared(work, range(len(seeds)), "further logs", progress))
-    mean = {"nees": float(np.mean(found))}
-    return mean if len(found) < 2 else {**mean, "nees_sigma": float(np.std(found, ddof=1) / np.sqrt(len(found)))}
+    scores = list(shared(work, range(len(seeds)), "further logs", progress))
+    every = [score.nees for score in scores]
+    found = {"nees": float(np.mean(every))}
+    if len(every) > 1:
+        found["nees_sigma"] = float(np.std(every, ddof=1) / np.sqrt(len(every)))
+    for j, kind in enumerate(kinds[: len(scores)]):
+        for q in QUANTITIES:
+            found[f"rms_{kind}_{q}_ekf_exact"] = float(np.mean([s.rms(q) for s in scores[j :: len(kinds)]]))
+            found[f"max_{kind}_{q}_ekf_exact"] = float(np.mean([s.largest(q) for s in scores[j :: len(kinds)]]))
+    return found
 
 
 def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
