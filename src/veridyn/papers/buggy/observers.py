@@ -60,7 +60,7 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
-from veridyn.observe.observe import observe
+from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
@@ -166,7 +166,7 @@ class BuggyObserver:
         """Run along a log, from a start; `sensors` in place of the machine's own."""
         machine, log = self.prepared(machine, log, machine.sensors if sensors is None else sensors)
         with noted():  # the study judges its observers by the truth: some have a model that is wrong on purpose
-            return observe(machine, log, self.method, self.setup(start).settings)
+            return observe_with(self.setup(start), machine, log)
 
     def beside(
         self, machine: Machine, log: Experiment, start: Mapping[str, float], inputs: Sequence[str] = INPUTS
