@@ -27,13 +27,16 @@ def by_python(m: TreeModel, x: np.ndarray, v: np.ndarray, u: np.ndarray, rows: t
     return [np.array(part) for part in zip(*found, strict=True)]
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("name", ["branched arm", "free machine", "palletizer"])
-def test_a_march_is_what_single_steps_make(name: str) -> None:
+def test_a_march_is_what_single_steps_make(name: str, held: bool) -> None:
+    """Under a load that changes at every step, and under one that is held for some, whose accelerations are not computed twice."""
     m = model(name)
     x, v, u = moving(m, 17)
     t = H * np.arange(EVERY * SAMPLES + 1)
     first = f"force.{m.tree.coordinates[0]}"
-    rows = loads_along(m, {first: 0.3 * np.sin(40.0 * t)}, len(t))
+    load = 0.3 * np.sin(40.0 * t)
+    rows = loads_along(m, {first: load[np.arange(len(t)) // 8 * 8] if held else load}, len(t))
     reference = by_python(m, x, v, u, rows)
     march = TreeMarch(m, x, v, u)
     halves = [EVERY * SAMPLES // 2, EVERY * SAMPLES // 2]  # one call goes on where the last one ended
