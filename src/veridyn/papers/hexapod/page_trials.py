@@ -91,7 +91,7 @@ def growth_blocks(found: Sequence[Growth], words: Mapping[str, str]) -> list[Blo
     text = (
         "A part that makes the condition jump is one that the motion does not separate from the rest. Here it grows from "
         f"{number(found[0].condition, 3)} to {number(found[-1].condition, 3)} with all of Table I; the largest step, "
-        f"{found[worst].condition / found[worst - 1].condition:.1f} times, is by {found[worst].added}. All 24 parameters are kept."
+        f"{found[worst].condition / found[worst - 1].condition:.2f} times, is by {found[worst].added}. All 24 parameters are kept."
     )
     head = ["added", "parameters", "cond ρ", "times", "largest correlation", "between"]
     caption = "Correlation of the estimates, (11), on the D-optimal motion with the noise of the trials."
