@@ -49,6 +49,9 @@ def test_every_figure_is_there(short: BuggyStudy):
     names |= {f"max_{k}_{q}{end}" for k in TABLES for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
     names |= {f"rms_ground_coarse_gps_{q}{end}" for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
     names |= {f"rms_{word}_inputs_{q}" for q in QUANTITIES for word in ("exact", "measured")}
+    names |= {
+        f"{size}_straight_{q}_ekf_exact" for q in QUANTITIES for size in ("rms", "max")
+    }  # one further log, straight on
     names |= {f"rms_printed_{rows}_{q}" for q in QUANTITIES for rows in ("full", "116", "89", "both")}
     names |= {
         "nees",

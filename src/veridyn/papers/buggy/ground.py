@@ -199,12 +199,12 @@ def along_road(
     seen = setup.seen(system, q)
     passing, belief = Passing(setup.method, seen), starting_belief(seen, system.belief(q, qd), float(t[0]))
     rows, deviations = readings_in(log, system.outputs)
-    codes, own = np.isnan(rows).astype(np.int8), np.isfinite(deviations).any(axis=1)
+    codes, own = np.isnan(rows).astype(np.int8), np.isfinite(deviations)
     x, P = np.empty((len(t), len(belief.x))), np.empty((len(t), len(belief.P), len(belief.P)))
     inputs = np.column_stack([*(log[name].values for name in INPUTS), np.empty((len(t), len(below.names)))])
     for k, time in enumerate(t.tolist()):
         inputs[k, len(INPUTS) :] = below(belief.x[: system.nq])
-        before, sigma = inputs[max(k - 1, 0)], deviations[k] if own[k] else None
+        before, sigma = inputs[max(k - 1, 0)], deviations[k] if own[k].any() else None
         belief = passing(belief, before, time, rows[k], codes[k], inputs[k], sigma).belief
         x[k], P[k] = belief.x, belief.P
     return system, t, x, P, inputs
