@@ -44,10 +44,14 @@ def floors() -> list[str]:
 
 
 def interpreter(version: str) -> str | None:
-    """Where an interpreter of this version is, as uv finds it; nothing is downloaded."""
+    """Where an interpreter of this version is, as uv finds it, or among those of pyenv; nothing is downloaded."""
     asked = ["uv", "python", "find", "--no-project", "--no-python-downloads", version]
     found = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or None
+    if found.stdout.strip():
+        return found.stdout.strip()
+    # uv gives up at the first shim of pyenv that leads nowhere, because its version is installed and not switched on.
+    installed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    return max(map(str, installed.glob(f"{version}.*/bin/python")), default=None)
 
 
 def attempt(python: str, resolution: str, base: Path) -> tuple[str, str, float]:
