@@ -10,11 +10,13 @@ from veridyn.errors import DataError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
 from veridyn.machines.described import linkage
+from veridyn.mechanics.natural.equations.position import position
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.tree.loops.closure import closed_positions
 from veridyn.mechanics.tree.recursion.kinematics import Posture, body_pose
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.view.scene import FINE, Layer, scene, tree_layer
+from veridyn.view.scene import FINE, Layer, mechanism_layer, rail_ends, scene, tree_layer, with_rails
 
 
 def swinging(frames: int = 1000) -> tuple[np.ndarray, np.ndarray]:
@@ -107,3 +109,32 @@ def test_poses_of_all_bodies_are_those_of_each():
     for name, (R, p) in Posture(machine, q).frames().items():
         own = body_pose(machine, q, name)
         assert pytest.approx(own[0], abs=1e-12) == R and p == pytest.approx(own[1], abs=1e-12)
+
+
+def test_a_crane_has_a_rail_a_trolley_and_a_load() -> None:
+    """Volumes of trolley and load are as 80 kg to 250 kg; the rail lies at height 0 (crane.yaml), past trolleys at 0.2 and 1.5 m."""
+    system = natural_system(load_model(shipped("veridyn:crane.yaml")))
+    names = system.mechanism.coordinates
+    at = [position(system, {"x": x, "swing": 0.1}) for x in (0.2, 1.5)]
+    layer = mechanism_layer("crane", system, np.array(at))
+    points = [p.name for p in system.mechanism.points]
+    by_point = {points[s.point]: s for s in layer.solids}
+    assert set(by_point) == {"T", "L"}
+    volume = {name: np.ptp(s.vertices, axis=0).prod() for name, s in by_point.items()}
+    assert volume["T"] / volume["L"] == pytest.approx(80 / 250)
+    assert np.ptp(by_point["L"].vertices, axis=0).max() < 1.0  # m, of a rope of 6 m
+    ends = rail_ends(system, np.array(at), 0.5)
+    assert ends[0] == pytest.approx(np.array([[-0.3, 0.0, 0.0], [2.0, 0.0, 0.0]])) and len(ends) == 1
+    drawn = with_rails(layer, ends)
+    assert drawn.points[:, -2:] == pytest.approx(np.tile(ends[0], (2, 1, 1)))
+    assert drawn.segments[-1] == (len(points), len(points) + 1)
+    assert drawn.points[:, points.index("T"), 0] == pytest.approx([q[names.index("T.x")] for q in at])
+
+
+def test_pins_on_bodies_are_joined_to_them() -> None:
+    """The coupler has one point and, 0.5 m away, a pin (linkage.yaml), the rocker one at 0.4 m: both are lines, not cubes."""
+    system = natural_system(linkage().with_formulation("natural"))
+    layer = mechanism_layer("linkage", system, position(system)[None])
+    lengths = sorted(float(np.linalg.norm(layer.points[0, a] - layer.points[0, b])) for a, b in layer.segments)
+    assert {0.4, 0.5} <= {round(x, 9) for x in lengths} and not layer.solids
+    assert not len(rail_ends(system, position(system)[None], 1.0))

@@ -23,7 +23,7 @@ from veridyn.report.words import number, unit_text
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.observation import FilterScore, ObservationStudy
 from veridyn.studies.result import Result
-from veridyn.view.scene import Layer, mechanism_layer, scene
+from veridyn.view.scene import Layer, mechanism_layer, rail_ends, scene, with_rails
 
 WORDS = {
     "linear": "linear Kalman",
@@ -78,7 +78,7 @@ def observation_verdict(study: ObservationStudy) -> Verdict:
         f"The model left to itself is wrong by {number(study.plain_rms(first), 3)} m rms in {first}; "
         f"with the {name} it is wrong by {number(float(s.rms[k]), 3)} m.",
         f"Innovations are white on {100 * s.share_white:.0f} % of the logs.",
-        f"Errors are {number(s.nees, 3)} times as large, squared, as the filter says they are (NEES per state, ideal 1).",
+        f"Squared errors are {number(s.nees, 3)} times what the filter states for them (NEES per state, ideal 1).",
     ]
     may = ("Its bands may be taken as they stand.",) if consistent else ()
     not_ = (
@@ -384,18 +384,21 @@ def _animation(study: ObservationStudy) -> Animation:
         mechanism_layer("truth", system, study.truth.q, False, "truth"),
         mechanism_layer("observer", system, o.q, True, "estimate"),
     ]
-    return _moving(system, study.truth.t, layers)
+    return _moving(system, study.truth.t, study.truth.q, layers)
 
 
 def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:
     """One motion of a mechanism."""
-    return _moving(machine, t, [mechanism_layer(label, machine, q, False)])
+    return _moving(machine, t, q, [mechanism_layer(label, machine, q, False)])
 
 
-def _moving(machine: NaturalSystem, t: Array, layers: Sequence[Layer]) -> Animation:
+def _moving(machine: NaturalSystem, t: Array, q: Array, layers: Sequence[Layer]) -> Animation:
     plane = machine.mechanism.dimension == 2
     up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
-    return Animation(scene(t, layers, machine.mechanism.name, up=up, view=view))
+    rails = rail_ends(machine, q, 0.25 * float(np.ptp(layers[0].points[0], axis=0).max()))
+    drawn = [with_rails(layers[0], rails), *layers[1:]]
+    caption = "Cubes: bodies of a single point, their volumes as their masses." if layers[0].solids else ""
+    return Animation(scene(t, drawn, machine.mechanism.name, up=up, view=view), caption)
 
 
 class ObservedParts(NamedTuple):

@@ -31,7 +31,7 @@ from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
 from veridyn.view.admission import Admission, guarded_server
 from veridyn.view.meshes import BodyMesh, inertia_shapes
-from veridyn.view.scene import Layer, mechanism_layer, tree_layer
+from veridyn.view.scene import Layer, mechanism_layer, rail_ends, tree_layer, with_rails
 
 # Colours. Lamps of the page make bodies brighter than they are painted, so they are painted dark enough for its background.
 BACKGROUND, MESH, ELLIPSOID, FORCE = (226, 229, 233), (96, 110, 128), (196, 104, 20), (176, 40, 90)
@@ -184,14 +184,16 @@ def posable_mechanism(machine: Machine) -> Posable:
     names = independent(system, q0)
     home = q0[system.select(names)]
 
+    size = float(np.ptp(mechanism_layer("", system, q0[None]).points.reshape(-1, 3), axis=0).max())
+    rails = rail_ends(system, q0[None], size)
+
     def layer(poses: Array) -> Layer:
         out, q = [], q0
         for pose in poses:
             q = position(system, dict(zip(names, pose, strict=True)), q)
             out.append(q)
-        return mechanism_layer(m.name, system, np.array(out))
+        return with_rails(mechanism_layer(m.name, system, np.array(out)), rails)
 
-    size = float(np.ptp(mechanism_layer("", system, q0[None]).points.reshape(-1, 3), axis=0).max())
     reach = {c: _range((-inf, inf), h, pi if m.unit_of(c) == "rad" else size) for c, h in zip(names, home)}
     places = {p.name: k for k, p in enumerate(m.points)}
     return Posable(m.name, names, home, reach, places, layer, "+y" if m.dimension == 2 else "+z")

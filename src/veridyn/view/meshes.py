@@ -117,7 +117,12 @@ def _triangles(v: UrdfVisual) -> tuple[Array, NDArray[np.int64]]:
         rings = [np.zeros((ROUND, 3)), ring, ring, np.zeros((ROUND, 3))]
         ends = [-length / 2.0, -length / 2.0, length / 2.0, length / 2.0]
         return np.concatenate([r + np.array([0.0, 0.0, z]) for r, z in zip(rings, ends)]), _rings(3)
-    x, y, z = np.array(v.size) / 2.0
+    return box(np.array(v.size))
+
+
+def box(size: Array) -> tuple[Array, NDArray[np.int64]]:
+    """A box about the origin with edges of lengths `size` (3,) as triangles."""
+    x, y, z = size / 2.0
     corners = np.array([(a, b, c) for a in (-x, x) for b in (-y, y) for c in (-z, z)])
     sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     return corners, np.array([t for a, b, c, d in sides for t in ((a, b, c), (a, c, d))], dtype=np.int64)

@@ -1,7 +1,8 @@
 """A machine that moves, as points and the lines between them: what the player of a report shows.
 
 Several layers may share a scene, such as the true machine and the one an observer estimates. Of a tree, joints are joined to the joints
-before them, ends of loops, and the centre of mass of what comes last; of a mechanism in natural coordinates, points within each body.
+before them, ends of loops, and the centre of mass of what comes last; of a mechanism in natural coordinates, points within each body,
+with particles as cubes and the rails on which bodies slide.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
-from veridyn.model.place import GROUND
+from veridyn.model.place import GROUND, Marker
 from veridyn.spatial.rotations import quaternion
-from veridyn.view.meshes import BodyMesh
+from veridyn.view.meshes import BodyMesh, box
 
 FRAMES = 240  # that a page carries at most
 Meaning = Literal["truth", "estimate", "plain", "measured"]  # each has one colour; style.css says which
 FINE = 4096  # steps over the size of the scene
 QUATERNION_STEPS = 1000  # of 1, in the attitudes of solids
 SHORTEST_LINE_M = 1e-9  # m: shorter lines are left out
+CUBE_SHARE = 0.08  # of the size of a machine: the heaviest of the bodies that are drawn as cubes
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,15 +266,64 @@ def _centre(machine: Machine, body: str) -> Array | None:
 def mechanism_layer(
     label: str, machine: NaturalSystem, q: Array, dashed: bool = False, meaning: Meaning | None = None
 ) -> Layer:
-    """Every point of the mechanism, in its own order, at coordinates (N, n), and lines between the points of each body."""
+    """Every point of the mechanism, in its own order, at coordinates (N, n), then pins on bodies; lines between those of each body.
+
+    A body with mass and a single place, such as the load of a crane, is a cube there, whose volume goes with its mass.
+    """
     m, g = machine.mechanism, machine.geometry
     y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
-    names = [p.name for p in m.points]
-    points = np.zeros((len(q), len(names), 3))
-    for k, name in enumerate(names):
-        points[:, k, : m.dimension] = y @ g.elements[name].T
-    segments = []
+    maps = [g.elements[p.name] for p in m.points]
+    index = {p.name: k for k, p in enumerate(m.points)}
+    places = {b.name: [index[p] for p in b.points] for b in m.bodies}
+    for end in (end for joint in m.joints for end in (joint.a, joint.b)):
+        if isinstance(end, Marker) and end.body in places:
+            places[end.body].append(len(maps))
+            maps.append(g.point(end))
+    points = np.zeros((len(q), len(maps), 3))
+    for k, map_ in enumerate(maps):
+        points[:, k, : m.dimension] = y @ map_.T
+    segments, single = [], []
     for b in m.bodies:
-        own = [names.index(p) for p in b.points]
+        own = places[b.name]
         segments += list(itertools.pairwise(own)) + ([(own[-1], own[0])] if len(own) > 2 else [])
-    return Layer(label, points, segments, dashed=dashed, meaning=meaning)
+        if b.mass > 0.0 and len(own) == 1:
+            single.append((own[0], b.mass))
+    return Layer(label, points, segments, dashed=dashed, meaning=meaning, solids=_cubes(points, single))
+
+
+def _cubes(points: Array, single: Sequence[tuple[int, float]]) -> list[CarriedSolid]:
+    """Cubes at points (by number, with their mass in kg), the heaviest `CUBE_SHARE` of the machine's size wide."""
+    size = float(np.ptp(points[0], axis=0).max(initial=0.0)) if len(points) else 0.0
+    if not single or size == 0.0:
+        return []
+    heaviest = max(mass for _, mass in single)
+    corners, faces = box(np.ones(3))
+    upright = np.broadcast_to(np.eye(3), (len(points), 3, 3))
+    return [CarriedSolid(k, CUBE_SHARE * size * (m / heaviest) ** (1 / 3) * corners, faces, upright) for k, m in single]
+
+
+def rail_ends(machine: NaturalSystem, q: Array, beyond: float) -> Array:
+    """The ends (rails, 2, 3) of the ground's rails: as far as a body with mass slides on them at coordinates (N, n), and `beyond` (m)."""
+    m, g = machine.mechanism, machine.geometry
+    y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
+    heavy = {b.name for b in m.bodies if b.mass > 0.0} | {p for b in m.bodies if b.mass > 0.0 for p in b.points}
+    found = []
+    for joint in m.joints:
+        on, carried = joint.a, joint.b
+        slides = joint.kind in ("cylindrical", "sliding", "inline") and isinstance(on, Marker) and on.body == GROUND
+        if not slides or (carried.body if isinstance(carried, Marker) else carried) not in heavy:
+            continue
+        start, axis = np.array(on.at), np.array(on.axis) / np.linalg.norm(on.axis)
+        along = (y @ g.point(carried).T - start) @ axis
+        ends = np.zeros((2, 3))
+        ends[:, : m.dimension] = start + np.outer([along.min() - beyond, along.max() + beyond], axis)
+        found.append(ends)
+    return np.array(found).reshape(-1, 2, 3)
+
+
+def with_rails(layer: Layer, ends: Array) -> Layer:
+    """The layer with lines between `ends` (rails, 2, 3) that stand still."""
+    first, fixed = layer.points.shape[1], ends.reshape(-1, 3)
+    points = np.concatenate([layer.points, np.broadcast_to(fixed, (len(layer.points), *fixed.shape))], axis=1)
+    lines = [(first + 2 * k, first + 2 * k + 1) for k in range(len(ends))]
+    return replace(layer, points=points, segments=[*layer.segments, *lines])
