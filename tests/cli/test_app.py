@@ -1,13 +1,16 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import veridyn
-from veridyn.cli.app import app
+from veridyn.cli.app import app, printed_warnings
+from veridyn.cli.shown import print_warnings
+from veridyn.errors import IdentificationWarning
 from veridyn.files.access import shipped
 
 COMMANDS = ([], ["demo"], ["demo", "arm"], ["model"], ["model", "show"])
@@ -43,6 +46,15 @@ def test_an_error_is_its_text_on_stderr_without_a_traceback(tmp_path: Path) -> N
     assert done.stdout == ""
     assert done.stderr.startswith("FileError: robot.yaml, ")
     assert "Traceback" not in done.stderr
+
+
+def test_warnings_have_the_units_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ways in which a warning reaches the terminal write N·m, as the verdict and the page do; headers are quoted as they are."""
+    with printed_warnings():
+        warnings.warn("found 0.06 N*m in column 'tau1 [N*m]'.", IdentificationWarning, stacklevel=1)
+    print_warnings(["found 2 kg*m^2."])
+    said = capsys.readouterr().err
+    assert said == "warning: found 0.06 N·m in column 'tau1 [N*m]'.\nwarning: found 2 kg·m².\n"
 
 
 NOBODY = """

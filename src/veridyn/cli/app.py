@@ -30,7 +30,9 @@ def printed_warnings() -> Iterator[None]:
                 show_others(message, category, *where, **more)
             elif str(message) not in printed:
                 printed.add(str(message))
-                typer.echo(f"warning: {message}", err=True)
+                from veridyn.report.words import units_in
+
+                typer.echo(f"warning: {units_in(str(message))}", err=True)
 
         warnings.simplefilter("always", VeridynWarning)
         warnings.showwarning = show

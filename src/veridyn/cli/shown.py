@@ -10,7 +10,7 @@ import typer
 from veridyn.cli.output import console, plain_table
 from veridyn.report.blocks import Verdict
 from veridyn.report.verdict import SIMULATION_HEAD, simulation_lines, verdict
-from veridyn.report.words import number, percent, unit_text
+from veridyn.report.words import number, percent, unit_text, units_in
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
 
@@ -25,13 +25,13 @@ def print_identified(run: IdentifyRun, result: Result) -> None:
 
     if run.drive is not None:
         print_verdict(identified_verdict(run), result)
-        typer.echo(f"\n{run.machine.name}:\n{run.drive.summary()}\n")
+        typer.echo(f"\n{run.machine.name}:\n{units_in(run.drive.summary())}\n")
         return
     print_study(run.study, result)
     if run.cutoff is not None:
         typer.echo(run.cutoff.summary() + "\n")
     if run.ladder is not None:
-        typer.echo(run.ladder.summary() + "\n")
+        typer.echo(units_in(run.ladder.summary()) + "\n")
     if run.study.essential.steps:
         typer.echo(reduced_line(run.study) + "\n")
 
@@ -87,6 +87,6 @@ def print_verdict(verdict: Verdict, result: Result) -> None:
 
 
 def print_warnings(texts: Iterable[str]) -> None:
-    """On stderr, one after the other."""
+    """On stderr, one after the other, with units as in the report."""
     for text in texts:
-        typer.echo(f"warning: {text}", err=True)
+        typer.echo(f"warning: {units_in(text)}", err=True)

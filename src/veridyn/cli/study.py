@@ -189,13 +189,14 @@ def compare(
 
     from veridyn.cli.output import shown_progress
     from veridyn.files.access import write_atomic
+    from veridyn.report.words import units_in
     from veridyn.studies.compare import compare as compared
     from veridyn.studies.result import finite
 
     with shown_progress() as progress:
         progress(f"comparing {len(runs)} runs", 0.0, None)
         found = compared(*runs)
-    typer.echo(found.summary())
+    typer.echo(units_in(found.summary()))
     if out is not None:
         text = json.dumps(finite(found.as_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         typer.echo(str(write_atomic(out, text.encode())))
@@ -220,10 +221,11 @@ def _recorded(
 ) -> Recorded:
     """What came of a study as it is kept and printed: the verdict, the figures and its summary, or another `summary`."""
     from veridyn.cli.shown import print_verdict
+    from veridyn.report.words import units_in
 
     def show(result: Result) -> None:
         print_verdict(verdict_of(done), result)
-        typer.echo(("\n" + done.summary() if summary is None else summary()) + "\n")
+        typer.echo(units_in("\n" + done.summary() if summary is None else summary()) + "\n")
 
     result = done.result(loaded.study.name, loaded.study.seed)
     return Recorded(result, partial(page, done), show, keep, tuple(done.missed))

@@ -105,7 +105,7 @@ def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
     low, high = (0.0, np.inf) if run.seen is None else run.seen.usable_nis
     near = low <= f.get("nis", 1.0) <= high
     if "nis" in f:
-        findings.append(f"Innovations are {number(f['nis'], 3)} times as large, squared, as the filter says they are.")
+        findings.append(f"Squared innovations are {number(f['nis'], 3)} times what the filter states for them.")
     if "rms_sideslip" in f:
         share = 100.0 * f["share_inside_two_sigma"]
         text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"

@@ -86,7 +86,7 @@ def _verdict(run: ObserveRun) -> Verdict:
     coloured = [name for name, w in run.whiteness.items() if not w.is_white]
     white = bool(run.whiteness) and not coloured
     findings = [
-        f"Innovations are {number(nis, 3)} times as large, squared, as the filter says they are (NIS per reading, ideal 1).",
+        f"Squared innovations are {number(nis, 3)} times what the filter states for them (NIS per reading, ideal 1).",
         "Innovations of every output are white."
         if white
         else f"Not white: {listed(coloured)}."

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 _UNIT = {"*": "·", "^2": "²", "^3": "³"}
 _NAME = r"(?:kg|rad|deg|Hz|N|A|V|W|J|m|s)(?:\^[23])?"
-_UNITS = re.compile(rf"(?<![\w*/^.]){_NAME}(?:[*/]{_NAME})*(?![\w*/^(])")
+_UNITS = re.compile(rf"(?<![\w*/^.\[]){_NAME}(?:[*/]{_NAME})*(?![\w*/^(])")
 
 
 def unit_text(unit: str) -> str:
@@ -17,7 +17,7 @@ def unit_text(unit: str) -> str:
 
 
 def units_in(text: str) -> str:
-    """Units within a sentence as :func:`unit_text` writes them; names and formulas, which are no units, stay as they are."""
+    """Units within a sentence as :func:`unit_text` writes them; names, headers such as tau1 [N*m] and formulas stay as they are."""
     return _UNITS.sub(lambda m: unit_text(m[0]), text)
 
 
