@@ -258,3 +258,31 @@ def test_lags_of_several_scores_are_those_of_andrews_written_out() -> None:
     below = sum(v**2 / (1.0 - r) ** 4 for r, v in zip(rho, news, strict=True))
     expected = int(np.ceil(1.1447 * (above / below * n) ** (1.0 / 3.0)))
     assert andrews(n * variance, n * rho * variance, n) == (expected, False)
+
+
+def test_a_memory_beyond_099_counts_as_099() -> None:
+    """α = 4 ρ²/(1 − ρ²)² at ρ = ±.99, above which Andrews' rule has no value; 10⁷ samples, so that the share of the log does not cut."""
+    alpha, samples = 4.0 * 0.99**2 / (1.0 - 0.99**2) ** 2, 10_000_000
+    expected = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
+    square, product = np.full(4, 1e-3), 1e-3 * np.array([0.999, -0.999, 1.0, 0.0])
+    assert andrews_each(square, product, samples).tolist() == [expected, expected, expected, 0]
+
+
+class _Halved:
+    """ψ = u/2: the equations Zᵀψ = 0 are those of least squares."""
+
+    def psi(self, u: np.ndarray) -> np.ndarray:
+        return 0.5 * u
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        return np.full_like(u, 0.5)
+
+
+@pytest.mark.parametrize("lags", [0, 12])
+def test_a_multiple_of_the_score_changes_nothing(lags: int) -> None:
+    """Half of least squares' score solves the same equations, so that its estimates scatter alike; 1e-9: sums in another order."""
+    data = stream(truth(), noisy(np.random.default_rng(3), clean(900), memory=MEMORY))
+    s = solve(data.observe())
+    plain, halved = (sandwich(data, s, score, Hac(lags)) for score in (None, _Halved()))
+    assert halved.covariance == pytest.approx(plain.covariance, rel=1e-9, abs=1e-9 * plain.covariance.max())
+    assert halved.residual_sigma == pytest.approx(plain.residual_sigma, rel=1e-9)

@@ -91,3 +91,19 @@ def test_one_coefficient_for_all_rows_costs_as_one() -> None:
     assert NoiseModel.chosen(np.array([np.eye(2), rho * np.eye(2)]), 100).order == 1
     rho = np.sqrt(1.0 - np.exp(-4.0 / 200.0))
     assert NoiseModel.chosen(np.array([np.eye(2), rho * np.eye(2)]), 100).order == 0
+
+
+def test_the_covariance_of_few_samples_is_widened_as_wishart_asks() -> None:
+    """E Σ̂⁻¹ = Σ⁻¹ f/(f − r − 1) (Wishart): of white noise the news are Σ̂ times that, exactly."""
+    e = np.random.default_rng(4).normal(size=(3, 4, 2)) @ np.array([[1.0, 0.0], [0.6, 0.5]])
+    sample = np.einsum("kti,ktj->ij", e, e) / 12.0
+    assert NoiseModel.from_runs(e, 0).news == pytest.approx(sample * 12.0 / (12.0 - 2.0 - 1.0), rel=1e-12)
+
+
+def test_the_mean_of_four_periods_has_a_quarter_of_the_variance() -> None:
+    """At every lag, and in what is whitened: equations count twice as much."""
+    one = NoiseModel(np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[[0.5, 0.1], [0.0, -0.3]]]))
+    mean = one.scaled(0.25)
+    assert mean.autocovariances(3) == pytest.approx(0.25 * one.autocovariances(3), rel=1e-12)
+    A = np.random.default_rng(5).normal(size=(8, 2, 1))
+    assert mean.whitened(A) == pytest.approx(2.0 * one.whitened(A), rel=1e-12)
