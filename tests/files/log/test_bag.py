@@ -343,3 +343,24 @@ def test_chunks_that_unpack_to_more_than_the_bound_are_not_read(tmp_path, monkey
     monkeypatch.setattr("veridyn.files.access.MAX_RATIO", 1)
     with pytest.raises(FileError, match="unpacks to more than is read"):
         load_bag(path, units={"/a.v": "m"})
+
+
+def test_an_mcap_file_without_statistics_is_refused(tmp_path):
+    """Its times and counts are unknown then; recorders that are stopped leave such files."""
+    from mcap.writer import Writer
+
+    path = tmp_path / "run.mcap"
+    with path.open("wb") as stream:
+        writer = Writer(stream, use_statistics=False)
+        writer.start()
+        schema = writer.register_schema("thing", "jsonschema", b'{"type": "object"}')
+        writer.add_message(writer.register_channel("/arm", "json", schema), 1, b'{"q": 0.1}', 1)
+        writer.finish()
+    with pytest.raises(FileError, match=r"it has no summary: its recorder was stopped before the end"):
+        load_log(path, units={"/arm.q": "rad"})
+
+
+def test_units_of_a_topic_may_be_given_without_its_slash(bags):
+    with_slash = load_log(bags["mcap"], {"q": "/joint_states.position.elbow"}, {"/joint_states": "deg"})["q"]
+    without = load_log(bags["mcap"], {"q": "/joint_states.position.elbow"}, {"joint_states": "deg"})["q"]
+    assert np.array_equal(with_slash.values, without.values) and without.unit == "rad"

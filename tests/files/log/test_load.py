@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import veridyn.files.log.load as loading
 from veridyn.errors import DataError, FileError
 from veridyn.files.log.load import load_log
 from veridyn.files.log.tables import save_log
@@ -239,3 +240,26 @@ def test_a_header_is_counted_named_or_absent(tmp_path):
         load_log(above, header=2, skip=1)
     with pytest.raises(DataError, match=r"a list of columns names those of a file without a header row"):
         load_log(bare, ["t", "q.hinge", ""], units, header=["t", "q.hinge", ""])
+
+
+def test_a_log_that_its_recorder_still_writes_is_refused(tmp_path, monkeypatch):
+    """Its last line may end in half a number: 1.25 as 1.2."""
+    path = write(tmp_path, "t [s],x [m]\n0,1\n0.1,1.2")
+    read = loading.read_columns
+
+    def recorded_meanwhile(file, *more):
+        found = read(file, *more)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write("5\n")
+        return found
+
+    monkeypatch.setattr(loading, "read_columns", recorded_meanwhile)
+    with pytest.raises(FileError, match=r"it changed while it was read\.\n.*found 23 bytes, then 25") as caught:
+        load_log(path)
+    assert "veridyn live follows a log that grows" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["drive.mf4", "drive.bag", "drive.mcap"])
+def test_a_log_whose_channels_have_clocks_takes_no_rate(tmp_path, name):
+    with pytest.raises(DataError, match=r"its channels have clocks of their own, so it has no rate\."):
+        load_log(write(tmp_path, "not read", name), rate=100.0)

@@ -140,3 +140,29 @@ def test_parts_without_a_clock_have_one_rate_or_one_each(parts: dict[str, LogPar
     np.testing.assert_allclose(own["force.q1"].t, 2.0 * PART_TIMES)
     with pytest.raises(DataError, match="this is no rate"):
         load_spread(without, PART_COLUMNS, "run", rate=0.0)
+
+
+def test_windows_of_a_log_without_a_clock_count_from_its_first_row(tmp_path: Path) -> None:
+    """At 250 Hz sample k is at k/250 s, in whatever window it lies; the values are those of the file."""
+    path = tmp_path / "log.csv"
+    path.write_text("x\n" + "\n".join(f"{x!r}" for x in X.tolist()) + "\n")
+    windows = list(open_log(path, {"a": "x"}, {"a": "rad"}, rate=250.0).windows(1000, 137))
+    own = [(w.log["a"].t >= w.start) & (w.log["a"].t < w.end) for w in windows]
+    assert np.concatenate([w.log["a"].t[k] for w, k in zip(windows, own)]) == pytest.approx(T, abs=1e-12)
+    assert np.array_equal(np.concatenate([w.log["a"].values[k] for w, k in zip(windows, own)]), X)
+
+
+def test_blanks_between_columns_are_refused_in_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("t   x\n" + "\n".join(f"{k / 10:.1f}   {k}" for k in range(20)) + "\n")
+    assert load_log(path, COLUMNS, UNITS)["a"].values == pytest.approx(np.deg2rad(np.arange(20)))
+    with pytest.raises(FileError, match=r"columns separated by blanks cannot be read in blocks\.\n.*commas"):
+        open_log(path, COLUMNS, UNITS)
+
+
+def test_a_part_that_is_no_text_is_named(parts: dict[str, LogPart], tmp_path: Path) -> None:
+    path = tmp_path / "positions.txt"
+    path.write_bytes(b"q1,q2\n1,2\n3,\xff\xfe\n")
+    broken = {**parts, "positions": LogPart(path)}
+    with pytest.raises(FileError, match=r"positions\.txt, it is not text in UTF-8"):
+        load_spread(broken, {**PART_COLUMNS, "q.q1": ("positions/q1", "rad")})
