@@ -234,3 +234,13 @@ def test_sensitivities_are_slopes_of_the_spectrum_and_fishers_information(N: int
         numeric, abs=0.1
     )  # of up to 8.5: the midpoints of four parts of a cell err by so much
     assert covariance == pytest.approx(np.diag([2.0, 1.0 - a**2]) / N, rel=0.01, abs=0.01 / N)
+
+
+@pytest.mark.parametrize("N", [8, 9, 10, 13, 16, 21, 32])
+def test_the_power_of_all_cells_is_that_of_the_samples(N: int) -> None:
+    """Parseval: ±1 in turn, all of it near half the sampling rate, has N times the power of a single 1, residual or column."""
+    bands, used = Bands.for_samples(N), np.ones((1, N), dtype=bool)
+    turns, single = (-1.0) ** np.arange(N)[None], np.eye(1, N)
+    many, one = (band_sums(bands, x[:, None], x, used) for x in (turns, single))
+    assert many.power.sum() == pytest.approx(N * one.power.sum(), rel=1e-12)
+    assert many.gram.sum() == pytest.approx(N * one.gram.sum(), rel=1e-12)

@@ -179,3 +179,10 @@ def test_a_single_run_pooled_is_itself():
     p = pooled([one])
     assert (p.name, p.level, p.independent) == ("NEES", 0.9, 3.5)
     assert p.values == pytest.approx(one.values) and p.dof.tolist() == [2, 2]
+
+
+def test_every_innovation_counts_unless_some_are_skipped(many):
+    """The mean over n samples is Σ ν²/S over n, written out; with `skip` the first are left out."""
+    _, e = many[0]
+    assert nis(e).mean == pytest.approx(e.nis.sum() / e.dof.sum(), rel=1e-12)
+    assert nis(e, skip=30).mean == pytest.approx(e.nis[30:].sum() / e.dof[30:].sum(), rel=1e-12)
