@@ -32,8 +32,7 @@ from veridyn.files.access import (
     too_large,
     write_atomic,
 )
-from veridyn.files.log.load import load_log
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import load_log, survey
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 

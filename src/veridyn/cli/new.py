@@ -183,7 +183,7 @@ def _identified(
 ) -> str:
     """A study to identify a machine by forces, or its drives where the log has commands and encoders alone."""
     from veridyn.errors import FileError
-    from veridyn.files.log.survey import survey
+    from veridyn.files.log.load import survey
     from veridyn.studies.config.drive_template import Gains, drive_template, is_drive_log
     from veridyn.studies.config.template import template
 

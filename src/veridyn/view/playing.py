@@ -17,7 +17,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, FileError, VeridynError
-from veridyn.files.log.survey import Survey, survey
+from veridyn.files.log.load import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics

@@ -10,8 +10,7 @@ import pytest
 from files.log.bags_made import COUNT, LATE, START, STEP, Messages, angle, json_mcap, ros_1, ros_2
 from veridyn.errors import DataError, DataWarning, FileError
 from veridyn.files.log.bag import load_bag
-from veridyn.files.log.load import load_log
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import load_log, survey
 
 pytest.importorskip("rosbags", reason="rosbags (the extra 'logs') reads and writes bags")
 pytest.importorskip("mcap", reason="mcap (the extra 'logs') reads and writes MCAP files")

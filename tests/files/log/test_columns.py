@@ -10,8 +10,8 @@ import pytest
 import veridyn as vd
 from veridyn.errors import DataError
 from veridyn.files.log.columns import merged_headers, split_header
+from veridyn.files.log.load import survey
 from veridyn.files.log.parts import open_log
-from veridyn.files.log.survey import survey
 from veridyn.studies.config.guessing import time_column, time_unit
 
 

@@ -8,8 +8,7 @@ import pytest
 from real_logs import folder
 from veridyn.errors import FileError
 from veridyn.files.log.layout import find_layout, motive_headers
-from veridyn.files.log.load import load_log
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import load_log, survey
 
 
 def write(tmp_path, text):

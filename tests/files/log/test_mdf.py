@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.log.load import load_log
+from veridyn.files.log.load import load_log, survey
 from veridyn.files.log.mdf import load_mdf
-from veridyn.files.log.survey import survey
 
 asammdf = pytest.importorskip("asammdf", reason="asammdf (the extra 'logs') reads and writes MDF")
 

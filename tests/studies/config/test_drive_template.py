@@ -10,7 +10,7 @@ import pytest
 from tests.identify.drives.mujoco_leg import JOINTS, KD, TRUE_KP, leg, recorded
 
 from veridyn.errors import FileError
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import survey
 from veridyn.files.machine.load import load_model
 from veridyn.studies.config.drive_template import Gains, drive_template, is_drive_log
 from veridyn.studies.config.drives import DrivesFile

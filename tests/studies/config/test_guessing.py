@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from real_logs import folder
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import survey
 from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_reader import plain_yaml
 from veridyn.model.graph import Body

@@ -17,8 +17,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
-from veridyn.files.machine.mjcf_parts import Carried
-from veridyn.files.machine.rigid_friction import with_rigid_friction
+from veridyn.files.machine.mjcf_parts import Carried, with_rigid_friction
 from veridyn.identify.result import Fit
 from veridyn.model.controller import Controller
 from veridyn.model.machine import Machine

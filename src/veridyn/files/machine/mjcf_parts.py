@@ -1,20 +1,20 @@
-"""What of a machine an MJCF file has a place for: inertias of bodies, and what elements do along joints and fixed tendons.
+"""What of a machine a simulator's file has a place for: inertias of bodies, what elements do along joints and fixed tendons, dry friction.
 
 An element acts on c = Σ aᵢ qᵢ. On one coordinate, with coefficient a, it is attributes of its joint: stiffness k a² with its springref at
 rest/a, damping h a², armature I a², frictionloss |a| fs. On several, the same as those of a fixed tendon of length c. Constant forces are
-biases of actuators. Everything else has no counterpart.
+biases of actuators. Friction that yields before it slides becomes Coulomb friction of the same size. Everything else has no counterpart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.model.elements.element import Element
+from veridyn.model.elements.element import Element, coulomb
 from veridyn.model.graph import Body
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
@@ -154,3 +154,13 @@ def _way(machine: Machine, e: Element) -> str:
         return ""
     within = any(set(e.on) <= machine.described.moving(body) for body in machine.body_names)
     return "" if within else "across branches"
+
+
+def with_rigid_friction(machine: Machine) -> tuple[Machine, list[str]]:
+    """The machine whose LuGre elements on coordinates are Coulomb friction with the same parameters, and a sentence where it has some."""
+    soft = {e: coulomb(e.on, e.value, e.parameter_name) for e in machine.elements if e.kind == "lugre" and e.on}
+    if not soft:
+        return machine, []
+    names = ", ".join(f"{e.parameter_name} ({e.constant('deflection'):.2g})" for e in soft)
+    made = replace(machine, elements=tuple(soft.get(e, e) for e in machine.elements))
+    return made, [f"dry friction that yields over a distance (rad or m) is written as friction that does not: {names}."]

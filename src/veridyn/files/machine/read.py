@@ -17,8 +17,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from veridyn.arrays import Array
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.expressions import warn_of_rounded_angles
-from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
-from veridyn.files.machine.flexible import expand
+from veridyn.files.machine.bodies import ReadBody, expand, read_body, read_joint
 from veridyn.files.machine.keys import BASES, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
     ParameterSection,

@@ -22,11 +22,10 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
-from veridyn.files.machine.in_place import XmlEdits, check_same_machine
-from veridyn.files.machine.rigid_friction import with_rigid_friction
+from veridyn.files.machine.mjcf_parts import with_rigid_friction
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
-from veridyn.files.machine.urdf_xml import bytes_of
+from veridyn.files.machine.urdf_xml import XmlEdits, bytes_of, check_same_machine
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import bodies_of

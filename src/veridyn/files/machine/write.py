@@ -13,8 +13,8 @@ from veridyn.arguments import checked
 from veridyn.errors import Faults, ModelError
 from veridyn.files.access import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
+from veridyn.files.machine.bodies import collapsed
 from veridyn.files.machine.car import car_lines, parse_car
-from veridyn.files.machine.flexible import collapsed
 from veridyn.files.machine.keys import FORMAT
 from veridyn.files.machine.parts import controller_text
 from veridyn.files.machine.points import point_lines

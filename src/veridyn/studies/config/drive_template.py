@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from veridyn.errors import FileError, VeridynError
-from veridyn.files.log.survey import Survey
+from veridyn.files.log.load import Survey
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.mjcf import mjcf_limits
 from veridyn.files.machine.urdf import load_urdf, urdf_limits

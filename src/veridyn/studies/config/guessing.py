@@ -25,7 +25,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.files.log.survey import Survey
+from veridyn.files.log.load import Survey
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml
 from veridyn.files.units import to_si
 from veridyn.model.load import Transmission

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from veridyn.errors import FileError, ModelError
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import survey
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics

@@ -20,7 +20,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
-from veridyn.files.log.survey import Survey, survey
+from veridyn.files.log.load import Survey, survey
 from veridyn.files.units import to_si
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.position import independent, position

@@ -16,7 +16,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.access import shipped_name
-from veridyn.files.log.survey import Survey, survey
+from veridyn.files.log.load import Survey, survey
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
 from veridyn.signals.naming import AXES, motor_channels

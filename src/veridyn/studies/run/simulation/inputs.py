@@ -11,7 +11,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.files.expressions import function_of
-from veridyn.files.log.survey import survey
+from veridyn.files.log.load import survey
 from veridyn.files.units import dimension
 from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.system.control import Reference

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import veridyn as vd
-from veridyn.files.machine.rigid_friction import with_rigid_friction
+from veridyn.files.machine.mjcf_parts import with_rigid_friction
 
 
 def servo(*elements: vd.Element) -> vd.Machine:
