@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimator import OLS, WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit

@@ -28,7 +28,7 @@ At = tuple[str | int, ...]
 MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time of a fault does not grow with the model
 DECORATORS = (
     "veridyn.arguments",
-    "veridyn.method",
+    "veridyn.settings",
     "veridyn.mechanics.tree.accept",
 )  # whose wrappers stand around verbs
 ALIKE = 4  # faults that say the same of so many places or more are shown as one

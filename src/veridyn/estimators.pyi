@@ -28,6 +28,8 @@ from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit
 from veridyn.identify.drives.drive_run import DriveRun as DriveRun
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
+from veridyn.identify.estimator import OLS as OLS
+from veridyn.identify.estimator import WLS as WLS
 from veridyn.identify.estimators.feasible import Consistent as Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov as GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental as Instrumental
@@ -37,8 +39,6 @@ from veridyn.identify.estimators.prior import Prior as Prior
 from veridyn.identify.estimators.robust import Robust as Robust
 from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
 from veridyn.identify.estimators.trust import trust_prior as trust_prior
-from veridyn.identify.estimators.weighted import OLS as OLS
-from veridyn.identify.estimators.weighted import WLS as WLS
 from veridyn.identify.excitation.capsules import Capsule as Capsule
 from veridyn.identify.excitation.capsules import Collision as Collision
 from veridyn.identify.excitation.limits import Clearance as Clearance

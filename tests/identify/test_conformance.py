@@ -19,14 +19,13 @@ from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, shaken
 from strangers.random_trees import random_motion
 from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.estimate import ESTIMATORS, identify
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimator import OLS, WLS, Estimator, FitProblem
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit

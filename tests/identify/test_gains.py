@@ -10,9 +10,8 @@ from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.gains import attenuation
 from veridyn.identify.payload import carrying
-from veridyn.identify.predict import predicted
 from veridyn.identify.settings import IdentifySettings
-from veridyn.identify.validate import validate
+from veridyn.identify.validate import predicted, validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 
 NAMES = ("K1", "K2", "K3", "K4")

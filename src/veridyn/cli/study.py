@@ -257,7 +257,7 @@ def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """payload.json has the load as controllers take it."""
     from veridyn.files.archive import save
     from veridyn.files.controllers import controller_settings
-    from veridyn.report.payload import payload_page, payload_verdict
+    from veridyn.report.study import payload_page, payload_verdict
     from veridyn.studies.run.payload import run_payload
 
     done = run_payload(loaded, progress)
@@ -302,7 +302,7 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 
 def _identify_flexible(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """deflection.csv has the measured and predicted deflection of every joint on the validation logs; model.yaml what is determined."""
-    from veridyn.report.flexible import flexible_page, flexible_verdict
+    from veridyn.report.drives import flexible_page, flexible_verdict
     from veridyn.studies.run.flexible import run_flexible
 
     done = run_flexible(loaded, progress)
@@ -356,8 +356,8 @@ def _excite_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 
 def _excite_drives(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """commands.csv has the command of every joint."""
-    from veridyn.report.drive_excitation import drive_excitation_page, drive_excitation_verdict
-    from veridyn.studies.run.drive_excite import run_drive_excite
+    from veridyn.report.excitation import drive_excitation_page, drive_excitation_verdict
+    from veridyn.studies.run.drives import run_drive_excite
 
     if not loaded.yaml.lines:  # made of a model file
         _warn_of_guesses(loaded)

@@ -18,8 +18,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.regression.factor import RowFactors
-from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.regression.factor import RowFactors, triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import IdentifySettings

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.identify.estimator import fit_of
+from veridyn.identify.estimator import WLS, fit_of
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.predict import predicted
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.validate import predicted
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

@@ -20,11 +20,10 @@ from scipy.special import fdtrc  # scipy.stats takes a second to import
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimator import fit_of
+from veridyn.identify.base import Groups
+from veridyn.identify.estimator import WLS, fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
-from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.grouping import Groups
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.mechanics.tree.accept import takes_machine

@@ -1,4 +1,12 @@
-"""Identification: a tree, a motion and a method in; a fit out."""
+"""Identification: a machine, a motion and a method in; a fit out, with what the uncertainty of known values adds to its deviations.
+
+Known parameters κ stand on the measured side, so an error of theirs moves the estimates: of weighted least squares by
+
+    dχ̂/dκ = −(W_PᵀW_P)⁻¹ W_Pᵀ W_κ,P = J      so that  cov χ̂ = C + J Σ Jᵀ,   cov(χ̂, κ) = J Σ,
+
+with W_κ their columns and Σ their covariance (``machine.with_uncertainty``, or that of the fit a machine came from): one more pass with
+those columns kept. Other estimators are fitted again with κ moved by one standard deviation along each principal direction of Σ.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +16,125 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, cast
 
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.innovations import Innovations, identify_car
 from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit, traces_of
 from veridyn.identify.drives.drive_method import Drives
-from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
+from veridyn.identify.estimator import OLS, WLS, Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import check_gains
-from veridyn.identify.known_values import with_known_values
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.output_error import OutputError
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread, triangle_of
+from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
-from veridyn.identify.result import Fit
+from veridyn.identify.result import Fit, KnownValues
 from veridyn.identify.settings import DiagnosisSettings, Hac, IdentifySettings
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
-from veridyn.method import method_of, verb_with_method
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.progress import Progress, silent
+from veridyn.settings import method_of, verb_with_method
 from veridyn.signals.mend import REPAIRABLE
+
+SMALLEST_DIRECTION = 1e-6  # of the largest standard deviation, in typical sizes: directions of Σ below it are exact
+
+
+def uncertain(p: ParameterSet, given: Uncertainty | None) -> Uncertainty | None:
+    """What is stated of parameters that are known, or that others are tied to; None where that is nothing."""
+    if given is None:
+        return None
+    rest = given.without(tuple(n for n in given.names if n not in p.names or p.states[p.index(n)] != "known"))
+    return rest if rest.names and (rest.sigma > 0.0).any() else None
+
+
+def with_known_values(fit: Fit, problem: FitProblem, again: Callable[[FitProblem], Fit] | None) -> Fit:
+    """The fit with the uncertainty of its tree's known parameters in its covariance; as it is where they are exact.
+
+    `again` fits another problem by the same method; None where it is weighted least squares, which is linear in what is known.
+    """
+    known = uncertain(fit.described.parameters, problem.machine.uncertainty)
+    if known is None:
+        return fit
+    if again is None:
+        J = _linear(fit, problem, known)
+        whole = np.zeros((len(fit.described.parameters), len(known.names)))
+        whole[list(fit.base.columns)] = J
+    else:
+        J, whole = _by_refits(fit, problem, known, again)
+    added = J @ known.covariance @ J.T
+    standard = fit.standard_covariance
+    if standard is not None:
+        standard = standard + whole @ known.covariance @ whole.T
+    with np.errstate(invalid="ignore"):
+        growth = np.sqrt(1.0 + np.diag(added) / np.diag(fit.covariance))
+    note = (
+        f"known values are not exact ({len(known.names)} of them): deviations are {np.nanmin(growth):.2f} to {np.nanmax(growth):.2f} "
+        "times those of noise alone"
+    )
+    return replace(
+        fit,
+        covariance=fit.covariance + added,
+        standard_covariance=standard,
+        known=KnownValues(known.names, known.covariance, J),
+        notes=(*fit.notes, note),
+    )
+
+
+def _linear(fit: Fit, problem: FitProblem, known: Uncertainty) -> Array:
+    """J of least squares with the weights of the fit's rows."""
+    p = problem.machine.parameters
+    loose = replace(problem, machine=problem.machine.with_parameters(p.estimated(known.names)))
+    found = observed(loose.stream())
+    weights = {r.row: 1.0 / r.sigma for r in fit.rows}
+    R = found.stacked([weights[f.row] for f in found.rows])
+    place = {c: k for k, c in enumerate(found.columns)}
+    own, others = list(fit.base.columns), [p.index(name) for name in known.names]
+    T = np.zeros((len(R), len(own) + len(others)))
+    for k, c in enumerate([*own, *others]):
+        if c in place:
+            T[:, k] = R[:, place[c]]
+    T = triangle_of(T)
+    n = len(own)
+    return -np.asarray(solve_triangular(T[:n, :n], T[:n, n:]), dtype=np.float64)
+
+
+def _by_refits(
+    fit: Fit, problem: FitProblem, known: Uncertainty, again: Callable[[FitProblem], Fit]
+) -> tuple[Array, Array]:
+    """J of base and of all parameters by one fit for each principal direction of Σ."""
+    machine = problem.machine
+    at = [machine.parameters.index(name) for name in known.names]
+    typical = machine.parameters.typical[at]
+    values, V = np.linalg.eigh(known.covariance / np.outer(typical, typical))
+    size = np.sqrt(np.maximum(values, 0.0))
+    standard = fit.standard
+    J, whole = np.zeros((len(fit.values), len(at))), np.zeros((len(machine.parameters), len(at)))
+    for s, v in zip(size, V.T, strict=True):
+        if s <= SMALLEST_DIRECTION * size[-1]:
+            continue
+        moved = machine.parameters.values.copy()
+        moved[at] += s * typical * v
+        other = again(replace(problem, machine=machine.with_parameters(moved)))
+        J += np.outer(other.values - fit.values, v / typical) / s
+        change = other.standard - standard
+        change[at] = 0.0
+        whole += np.outer(change, v / typical) / s
+    return J, whole
+
 
 METHOD_IS_THIRD = "The method is the third argument: identify(machine, motion, Robust(loss='tukey'), rows='joints')."
 ROW_WORDS = ("all", "joints", "base", "actuated")

@@ -4,6 +4,7 @@
 
 The data stand in the problem, the settings in the estimator, and what was found in the fit; none of the three changes.
 A solution of the equations becomes a fit by :func:`fit_of`: base parameters with their groups, standard deviations, rows and notes.
+The plainest estimators are ordinary and weighted least squares: one pass over the samples, one small system solved.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from veridyn.identify.regression.observation import EquationStream, stream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Auto, Hac, IdentifySettings
 from veridyn.identify.statistics.agreement import Agreement
+from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.model.coordinates import Rows
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
@@ -213,3 +215,53 @@ def in_formulation(fit: Fit, formulation: Formulation) -> Fit:
 def with_tree_note(fit: Fit) -> Fit:
     """The fit of a machine in natural coordinates, with a note that its tree stood for it."""
     return replace(fit, notes=(*fit.notes, TREE_NOTE))
+
+
+class _LeastSquares(Estimator):
+    """Both kinds: they differ in the weights of the rows alone."""
+
+    weighting: ClassVar[Weighting]
+
+    def fit(self, problem: FitProblem) -> Fit:
+        samples = problem.stream()
+        solution = problem.least_squares(samples, self.weighting)
+        fit = fit_of(problem.machine, solution, self.title, problem.settings.acceptance)
+        return with_sandwich(fit, noise_covariance(samples, solution, problem.covariance), fit.sigma)
+
+
+@dataclass(frozen=True, repr=False)
+class OLS(_LeastSquares):
+    """Ordinary least squares: every equation has the same weight, whatever the unit of its row.
+
+    It has no settings. Use it where there is one row, or where all rows have one unit and the same noise; else use :class:`WLS`.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.estimators.OLS())  # robot and motion as in the example of vd.identify
+    >>> fit.estimator
+    'ordinary least squares'
+    """
+
+    name: ClassVar[str] = "ols"
+    title: ClassVar[str] = "ordinary least squares"
+    weighting: ClassVar[Weighting] = "none"
+
+
+@dataclass(frozen=True, repr=False)
+class WLS(_LeastSquares):
+    """Weighted least squares: each row is divided by the standard deviation of its noise. The default method.
+
+    It has no settings. The standard deviations come from the argument `sigma` of :func:`~veridyn.identify.estimate.identify`, or from a
+    fit of each row by itself, equation (24) of paper 000.
+
+    Examples
+    --------
+    >>> how = vd.IdentifySettings(covariance="white")
+    >>> fit = vd.identify(robot, motion, vd.estimators.WLS(), how)  # robot and motion as in the example of vd.identify
+    >>> fit.estimator
+    'weighted least squares'
+    """
+
+    name: ClassVar[str] = "wls"
+    title: ClassVar[str] = "weighted least squares"
+    weighting: ClassVar[Weighting] = "rows"

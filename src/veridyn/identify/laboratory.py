@@ -19,7 +19,7 @@ from scipy.interpolate import CubicSpline
 from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.elements.element import WRENCH_ROWS

@@ -351,7 +351,7 @@ class Fit:
         IdentificationError
             Where the mass matrix is not positive definite in some pose, or a direction was not excited.
         """
-        return above("veridyn.identify.delivery", "identified_machine")(self, unexcited)
+        return above("veridyn.identify.draws", "identified_machine")(self, unexcited)
 
     @checked
     def predict(self, data: Motion | Experiment) -> Array:
@@ -375,7 +375,7 @@ class Fit:
         >>> fit = vd.identify(robot, motion)  # robot and motion as in the example of vd.identify
         >>> residuals = motion.forces - fit.predict(motion)
         """
-        return above("veridyn.identify.predict", "predicted_rows")(self, data)
+        return above("veridyn.identify.validate", "predicted_rows")(self, data)
 
     def draws(self, n: int, rng: np.random.Generator) -> Array:
         """Physically consistent parameter sets from what the fit knows, for simulations of machines like this one.

@@ -15,9 +15,8 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
-from veridyn.identify.grouping import RANK_TOLERANCE, group
-from veridyn.identify.regression.factor import RowFactors
-from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.base import RANK_TOLERANCE, group
+from veridyn.identify.regression.factor import RowFactors, triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine

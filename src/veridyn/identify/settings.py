@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from veridyn.errors import IdentificationError, VeridynError
-from veridyn.identify.grouping import RANK_TOLERANCE
+from veridyn.identify.base import RANK_TOLERANCE
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.settings import Settings, above, at_least, between

@@ -24,7 +24,6 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
-from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
@@ -48,6 +47,7 @@ from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
+from veridyn.settings import verb_with_method
 
 
 def inputs_in(machine: GivenMachine, names: Sequence[str], where: str) -> tuple[str, ...]:

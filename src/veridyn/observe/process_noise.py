@@ -226,18 +226,3 @@ def integrated_white_noise(density: ArrayLike, dt: float, order: int) -> Array:
             power = 2 * order - 1 - i - j
             block[i, j] = dt**power / (factorial(order - 1 - i) * factorial(order - 1 - j) * power)
     return np.asarray(np.kron(block, np.diag(q)), dtype=np.float64)
-
-
-def random_walk(density: ArrayLike, dt: float) -> Array:
-    """Q = diag(q) Δt: each state drifts by √(q Δt); q in unit²/s. For biases and unknown forces."""
-    return integrated_white_noise(density, dt, 1)
-
-
-def white_acceleration(density: ArrayLike, dt: float) -> Array:
-    """Q of (positions, velocities) under white acceleration of density q in (m/s²)²/Hz or (rad/s²)²/Hz."""
-    return integrated_white_noise(density, dt, 2)
-
-
-def white_jerk(density: ArrayLike, dt: float) -> Array:
-    """Q of (positions, velocities, accelerations) where the acceleration walks with the density q in (m/s²)²/s."""
-    return integrated_white_noise(density, dt, 3)

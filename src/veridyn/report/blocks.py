@@ -17,7 +17,7 @@ from veridyn.report.plots import Curve, HeatMap, Plot
 from veridyn.view.scene import Scene
 
 # What geometry and numbers can do to a picture: a degenerate hull, a decomposition that fails (a ValueError), a division by zero.
-# Others are defects of the program: the results are kept all the same (veridyn.cli.recording), and the traceback is shown.
+# Others are defects of the program: the results are kept all the same (veridyn.cli.output), and the traceback is shown.
 DRAWING_ERRORS = (VeridynError, QhullError, ValueError, ArithmeticError)
 
 

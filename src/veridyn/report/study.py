@@ -1,23 +1,31 @@
-"""Sections of a report about how a study went: possible faults, missed limits, how the cut-off was chosen, friction, and the reduced model.
+"""Reports of identification studies: possible faults, missed limits, the cut-off, friction, the reduced model; and of payload studies.
 
 The friction ladder lists what was tried, what held-out data said of it, and what entered. The reduced model of essential parameters stands
 beside the full one: values, deviations, and errors on training and held-out data.
+
+Of a payload study: the load, how sure it is and why, and what to type into a controller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.friction.evidence import FrictionLadder
-from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page
 from veridyn.report.plots import Series, curves
 from veridyn.report.verdict import verdict
-from veridyn.report.words import count, listed, number, percent
+from veridyn.report.words import count, listed, measured, number, percent, unit_text
+from veridyn.spatial.inertia import INERTIAL, six
 from veridyn.studies.result import Result
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.identify import IdentifyRun
 from veridyn.studies.run.machine import Closing
+from veridyn.studies.run.payload import PayloadRun
 
 FRICTION_COLUMNS = (
     "term",
@@ -185,3 +193,99 @@ def _cutoff(c: Cutoff) -> Section:
     head = ("cut-off, Hz", "fitted %", "held out, as measured %", "above the least, %", "")
     table = Table(head, rows, left=(4,), strong=(3,))
     return Section("Cut-off of the low-pass", [Figure([drawn]), table], lead)
+
+
+GOOD_PERCENT = 3.0  # of the mass: a larger deviation is fair at best
+LARGEST_SHIFT = 3.0  # standard deviations that consistency may move a load before the verdict doubts it
+UNCERTAIN_INERTIA = 0.5  # of a moment of inertia: a larger deviation is reported
+LEAST_SIGMAS = 3.0  # a mass nearer to zero than so many deviations may be none
+
+
+def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, command: str) -> str:
+    """The report of ``veridyn identify`` for a study with a section ``payload``; `settings` are those of controllers."""
+    x = run.load
+    value, sigma = measured(x.mass, x.mass_sigma)
+    keys = [
+        Key(f"{value} ± {sigma} kg", "mass of the load"),
+        Key(", ".join(number(1e3 * v, 3) for v in x.centre) + " mm", "centre of mass in the flange frame"),
+        Key(percent(100.0 * run.weighed.study.check.relative_error) + " %", f"error on {run.weighed.study.judged_on}"),
+    ]
+    first = [
+        Section("The load", load_blocks(run), "Mass, centre of mass and inertia about it, in the frame of the flange."),
+        Section("Settings for controllers", controller_blocks(settings), "The same load as three makers take it."),
+    ]
+    title, more = f"The load on “{x.body}”", study_sections(run.weighed)
+    return identification_page(run.weighed.study, result, command, more, title, payload_verdict(run), keys, first)
+
+
+def payload_verdict(run: PayloadRun) -> Verdict:
+    """Whether the load may be used, and what its deviation contains."""
+    x, w = run.load, run.weighed
+    value, sigma = measured(x.mass, x.mass_sigma)
+    share = 100.0 * x.mass_sigma / x.mass
+    budget = [f"{name} {number(s, 2)} kg" for name, s in x.mass_budget.items()]
+    findings = [f"σ = {sigma} kg: {', '.join(budget)}.", f"Drive gains: {run.gains}."]
+    if x.shift > 0.0:
+        findings.append(
+            f"No physical body has the estimated inertia; the nearest that one has is {number(x.shift, 2)} standard deviations away."
+        )
+    if x.has_inertia and (x.inertia_sigma[[0, 3, 5]] > UNCERTAIN_INERTIA * np.diag(x.inertia)).any():
+        findings.append(
+            "Its inertia about the centre of mass is hardly determined: deviations are of the size of the values."
+        )
+    if run.unexcited:
+        findings.append(
+            f"The runs that identify the machine do not show {listed(run.unexcited[:6])}: if the loaded runs do, the load takes it."
+        )
+    findings += [f"Possible fault: {s.fault.what}" for s in w.suspicions] + [f"Missed: {m}" for m in run.missed]
+    poor = x.mass < LEAST_SIGMAS * x.mass_sigma or x.shift > LARGEST_SHIFT or bool(run.missed)
+    fair = share > GOOD_PERCENT or bool(w.suspicions) or bool(run.unexcited) or "exact" in run.gains
+    what = "The load cannot be distinguished from none" if x.mass < LEAST_SIGMAS * x.mass_sigma else "The load weighs"
+    if x.shift > LARGEST_SHIFT:
+        what = "No possible load explains these runs well: the nearest weighs"
+    kept = ["Compensating for the load in a controller (payload.json), gravity first."]
+    never = ["Loads that move or bend, and friction that grows with the load: neither is in the model."]
+    if not x.has_inertia:
+        never.append("The inertia of the load: it was not estimated, and is written as zero.")
+    headline = f"{what}: {value} ± {sigma} kg."
+    return Verdict("poor" if poor else "fair" if fair else "good", headline, tuple(findings), tuple(kept), tuple(never))
+
+
+def load_blocks(run: PayloadRun) -> list[Block]:
+    """The load in a table, and where the deviation of its mass comes from."""
+    x = run.load
+    rows = [_row("mass", x.mass, x.mass_sigma, "kg")]
+    rows += [
+        _row(f"centre {a}", float(v), float(s), "m") for a, v, s in zip("xyz", x.centre, x.centre_sigma, strict=True)
+    ]
+    if x.has_inertia:
+        rows += [
+            _row(name, float(v), float(s), "kg*m^2")
+            for name, v, s in zip(INERTIAL, six(x.inertia), x.inertia_sigma, strict=False)
+        ]
+    table = Table(["", "value", "deviation", "unit"], rows, left=(0, 3))
+    sources = [[name, number(s, 2), f"{100.0 * (s / x.mass_sigma) ** 2:.0f}"] for name, s in x.mass_budget.items()]
+    caption = "Where the deviation of the mass comes from: independent sources, whose squares add up."
+    return [table, Table(["source", "deviation, kg", "% of the variance"], sources, caption, left=(0,))]
+
+
+def _row(name: str, value: float, sigma: float, unit: str) -> list[str]:
+    if sigma == 0.0:
+        return [name, number(value, 4), "given", unit_text(unit)]
+    shown, deviation = measured(value, sigma)
+    return [name, shown, deviation, unit_text(unit)]
+
+
+def controller_blocks(settings: Mapping[str, Any]) -> list[Block]:
+    """What is typed into each controller, with its conventions."""
+    franka = settings["franka"]
+    inertia = "{" + ", ".join(f"{v:.6g}" for v in franka["load_inertia"]) + "}"
+    place = "{" + ", ".join(f"{v:.6g}" for v in franka["F_x_Cload"]) + "}"
+    return [
+        Text(f"Universal Robots. {CONVENTIONS['ur']}."),
+        Code(settings["ur"]["script"].replace("], [", "],\n  [")),
+        Text(f"Franka. {CONVENTIONS['franka']}."),
+        Code(f"robot.setLoad({franka['mass']:.6g}, {place},\n  {inertia});"),
+        Text(f"KUKA. {CONVENTIONS['kuka']}."),
+        Code(settings["kuka"]["script"]),
+    ]

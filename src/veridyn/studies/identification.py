@@ -16,14 +16,11 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential import EssentialRule
-from veridyn.identify.estimate import identify
-from veridyn.identify.estimator import Estimator, fit_of, with_sandwich
+from veridyn.identify.estimate import identify, uncertain
+from veridyn.identify.estimator import WLS, Estimator, fit_of, with_sandwich
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.gains import with_known_gains
-from veridyn.identify.known_values import uncertain
 from veridyn.identify.logged import motion
-from veridyn.identify.predict import equation_rows
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import stream
@@ -31,7 +28,7 @@ from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.statistics.spectral import noise_covariance
-from veridyn.identify.validate import replayed, validation_of
+from veridyn.identify.validate import equation_rows, replayed, validation_of
 from veridyn.identify.validation import Validation
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment

@@ -16,10 +16,10 @@ from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, row_unit
 from veridyn.identify.essential import Essential
-from veridyn.identify.predict import predicted
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Acceptance
+from veridyn.identify.validate import predicted
 from veridyn.identify.validation import Validation
 from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.model.machine import Machine

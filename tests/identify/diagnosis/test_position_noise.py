@@ -12,7 +12,6 @@ import veridyn as vd
 from identify.smooth_arm import NOISE, drawn, path, truth
 from veridyn.errors import DataError, IdentificationWarning
 from veridyn.identify.diagnosis.position_noise import (
-    encoder_steps,
     noise_behind,
     noise_bias,
     position_noise,
@@ -122,14 +121,6 @@ def test_deviations_with_the_bias_hold_and_the_method_without_it_is_named(tmp_pa
     assert np.sqrt(squares) == pytest.approx(wide.sigma) and wide.budget["noise"] == pytest.approx(fit.sigma)
     back = vd.load(vd.save(wide, tmp_path / "fit.json"))
     assert back.position_bias == pytest.approx(wide.position_bias)
-
-
-def test_steps_of_encoders_are_found_where_there_are_some() -> None:
-    rng = np.random.default_rng(0)
-    found = encoder_steps(recorded(rng, 2.0 * np.pi / 2**12), NAMES)
-    assert set(found) == set(NAMES) and list(found.values()) == pytest.approx([2.0 * np.pi / 2**12] * 4, rel=1e-6)
-    assert encoder_steps(recorded(rng, 0.0), NAMES) == {}
-    assert encoder_steps(recorded(rng), ["elbow"]) == {}
 
 
 def test_what_cannot_be_stated_is_refused() -> None:

@@ -5,20 +5,241 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.machines import any_motion, branched_arm, free_machine
-from veridyn.identify.regression.compiled_stream import absorb_samples, kept_tables
+from veridyn.identify.estimate import identify
+from veridyn.identify.regression.compiled_stream import (
+    BUFFER_DOUBLES,
+    SymbolTables,
+    Wanted,
+    absorb_samples,
+    kept_tables,
+)
 from veridyn.identify.regression.equation_plan import EquationPlan
+from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.identify.settings import IdentifySettings
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
+from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.parameters import Tie
 from veridyn.signals.butterworth import Butterworth
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VERIDYN_CACHE", str(tmp_path_factory.mktemp("objects")))
+        yield
+
+
+@cache
+def tied_arm() -> Machine:
+    """Known values, one of them zero, a tie, and a tie to what is known."""
+    machine = branched_arm()
+    p = machine.parameters.known({"ZZ1": machine.parameters["ZZ1"], "off_q2": 0.7, "XY2": 0.0})
+    return machine.with_parameters(p.tied({"YY2": Tie("XX2", 2.0), "MX4": Tie("ZZ1", -0.5), "h_q1": "k_bar"}))
+
+
+@cache
+def tied_machine() -> Machine:
+    machine = free_machine()
+    names = machine.parameters.names
+    p = machine.parameters.known([names[0], names[12], names[-1]])
+    return machine.with_parameters(p.tied({names[5]: Tie(names[3], 1.5)}))
+
+
+TREES: dict[str, Callable[[], Machine]] = {"arm": tied_arm, "free machine": tied_machine}
+
+
+def wanted_of(machine: Machine) -> Wanted:
+    """(column, column it counts for, factor, known value or NaN), known zeros left out."""
+    p, out = machine.parameters, []
+    for c, name in enumerate(p.names):
+        tie = p.ties.get(name, Tie(name))
+        to = p.index(tie.to)
+        value = p.values[to] if p.states[to] == "known" else np.nan
+        if value != 0.0:
+            out.append((c, to, tie.factor, float(value)))
+    return tuple(out)
+
+
+def columns_of(machine: Machine, rows: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    fate = {c: (to, value) for c, to, _, value in wanted_of(machine)}
+    felt = structure(machine)
+    return tuple(tuple(sorted({fate[c][0] for c in felt[r] if c in fate and np.isnan(fate[c][1])})) for r in rows)
+
+
+def tables(machine: Machine, rows: tuple[int, ...], compile: bool, largest: int = 200, margin: int = 0) -> SymbolTables:
+    return SymbolTables(machine, rows, columns_of(machine, rows), wanted_of(machine), compile, largest, margin)
+
+
+def expected(machine: Machine, motion: Motion, row: int) -> np.ndarray:
+    """[W_j | what wrenches and known parameters ask], from the whole regressor."""
+    p = machine.parameters
+    D = regressor(machine, motion, engine="numpy")[:, row]
+    known = list(p.select("known"))
+    T = p.tie_matrix()
+    off = D @ T[:, known] @ p.values[known] + external_rows(machine, motion)[:, row]
+    W = (D @ p.estimated_matrix())[:, list(columns_of(machine, (row,))[0])]
+    return np.column_stack([W, off])
+
+
+def close(a: np.ndarray, b: np.ndarray, tolerance: float = 1e-12) -> bool:
+    return a.shape == b.shape and bool(
+        np.abs(a - b).max(initial=0.0) <= tolerance * max(1.0, np.abs(b).max(initial=0.0))
+    )
+
+
+@pytest.mark.parametrize("compile", [True, False])
+@pytest.mark.parametrize("name", TREES)
+def test_tables_are_the_equations(name: str, compile: bool) -> None:
+    """Blocks of changing length through one buffer, with wrenches, without, and with them again."""
+    machine = TREES[name]()
+    rows = tuple(range(len(machine.rows)))
+    made = tables(machine, rows, compile)
+    motion = any_motion(machine, 200)
+    unloaded = replace(motion, wrenches={})
+    for part in (motion, motion[:1], unloaded[3:70], motion[7:71], unloaded):
+        found = list(made.fill(part))
+        for r, A in zip(rows, found, strict=True):
+            assert close(A, expected(machine, part, r))
+            assert A.strides[0] == 8  # in column order, as the factors take them
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_rows_may_be_chosen_in_any_order(name: str) -> None:
+    machine = TREES[name]()
+    rows = (len(machine.rows) - 1, 0, 2)
+    motion = any_motion(machine, 90)
+    for a, b, r in zip(
+        tables(machine, rows, True).fill(motion), tables(machine, rows, False).fill(motion), rows, strict=True
+    ):
+        assert close(a, b) and close(a, expected(machine, motion, r))
+
+
+def test_a_table_may_be_used_up() -> None:
+    """What a factor leaves behind in the buffer does not show in the next block, columns that are always zero included."""
+    machine = tied_arm()
+    rows = tuple(range(len(machine.rows)))
+    for compile in (True, False):
+        made = tables(machine, rows, compile)
+        motion = any_motion(machine, 64)
+        for A in made.fill(motion):
+            A[:] = 1e9
+        assert all(close(A, expected(machine, motion, r)) for r, A in zip(rows, made.fill(motion), strict=True))
+
+
+def test_the_buffer_stays_in_cache() -> None:
+    """Its room or the least block, and never more than is asked for."""
+    machine = tied_machine()
+    rows = tuple(range(len(machine.rows)))
+    made = tables(machine, rows, True, largest=10**6)
+    assert made.block >= 128 and made.buffer.size < 1.1 * BUFFER_DOUBLES
+    assert tables(machine, rows, True, largest=50).block == 50
+    assert tables(machine, rows, True, largest=50, margin=300).block == 600
+
+
+@cache
+def logged(name: str, samples: int = 1500) -> tuple[Machine, Motion]:
+    """A smooth log with wrenches, signals and noisy forces."""
+    machine = TREES[name]() if name in TREES else estimated_33(car_20(elements=True))
+    rng = np.random.default_rng(2)
+    motion = any_motion(machine, samples, wrenches=name != "car")
+    t = np.arange(samples) / 200.0
+    w, a, phase = rng.uniform(1, 8, machine.n), 0.3 * rng.normal(size=machine.n), rng.uniform(0, 6, machine.n)
+    x = t[:, None] * w + phase
+    motion = replace(motion, t=t, q=a * np.sin(x), qd=a * w * np.cos(x), qdd=-a * w * w * np.sin(x), forces=None)
+    if name == "car":
+        return machine, motion
+    first = len(machine.rows) - machine.n
+    gamma = inverse_dynamics(machine, motion, engine="numpy")[:, first:]
+    return machine, replace(motion, forces=gamma + 0.01 * rng.normal(size=gamma.shape))
+
+
+def same(a: RowFactors, b: RowFactors, tolerance: float = 1e-10) -> None:
+    """Rows, columns, counts, and RᵀR to a tolerance relative to the lengths of the columns."""
+    assert [(f.row, f.columns, f.samples) for f in a.rows] == [(f.row, f.columns, f.samples) for f in b.rows]
+    for x, y in zip(a.rows, b.rows, strict=True):
+        size = np.maximum(np.linalg.norm(y.R, axis=0), 1e-300)
+        assert (np.abs(x.R.T @ x.R - y.R.T @ y.R) <= tolerance * np.outer(size, size)).all()
+
+
+TABLE_SAMPLINGS = {
+    "plain": Sampling(),
+    "small blocks": Sampling(block=37),
+    "one block": Sampling(block=10**6),
+    "filter": Sampling(filter=Butterworth(20.0, 4), decimate=4, trim=30, block=300),
+    "thinned": Sampling(decimate=3, trim=11, block=111),
+}
+
+
+@pytest.mark.parametrize("how", TABLE_SAMPLINGS)
+@pytest.mark.parametrize("name", [*TREES, "car"])
+def test_both_engines_stream_the_same_factors(name: str, how: str) -> None:
+    """To 1e-10 of the columns' lengths; the car with the rows and the 33 parameters of paper 000."""
+    machine, motion = logged(name)
+    rows = TEN_ROWS if name == "car" else "all"
+    a, b = (
+        observation(machine, motion, rows, IdentifySettings(sampling=TABLE_SAMPLINGS[how], engine=e))
+        for e in ("compiled", "numpy")
+    )
+    same(a, b)
+
+
+def test_gram_sums_too() -> None:
+    """A row with few parameters, well conditioned."""
+    machine, motion = logged("arm")
+    keep = {"fs_q4", "Ia_q4", "M6"}
+    names = [n for n in machine.parameters.names if n not in keep and n not in machine.parameters.ties]
+    few = machine.with_parameters(machine.parameters.known(names))
+    a, b = (
+        observation(few, motion, ["q4"], IdentifySettings(sampling=Sampling(method="gram"), engine=e))
+        for e in ("compiled", "numpy")
+    )
+    same(a, b)
+
+
+def test_dead_zones_and_gaps() -> None:
+    machine, motion = logged("arm")
+    forces = motion.forces.copy()
+    forces[40:77, 1] = np.nan
+    how = Sampling(dead_zone={"q1": 0.3, "fs_q4": 0.2}, block=100)
+    a, b = (
+        observation(machine, replace(motion, forces=forces), "all", IdentifySettings(sampling=how, engine=e))
+        for e in ("compiled", "numpy")
+    )
+    assert a.rows[1].samples == len(motion) - 37 and a.rows[0].samples < len(motion)
+    same(a, b)
+
+
+def test_threads_and_several_logs() -> None:
+    machine, motion = logged("free machine", 40_000)
+    parts = [motion[:20_000], motion[20_000:25_001], motion[25_001:]]
+    parts[1] = replace(parts[1], wrenches={})  # one of them without wrenches: another kernel
+    alone = observation(machine, parts, settings=IdentifySettings(engine="compiled"))
+    with ThreadPoolExecutor(2) as pool:
+        same(observation(machine, parts, settings=IdentifySettings(engine="compiled"), executor=pool), alone, 1e-12)
+    same(observation(machine, parts, settings=IdentifySettings(engine="numpy")), alone)
+
+
+def test_identification_does_not_depend_on_the_engine() -> None:
+    """Values to 1e-8 of their deviations: what the engines differ by is rounding."""
+    machine, motion = logged("arm")
+    a, b = (identify(machine, motion, settings=IdentifySettings(engine=e)) for e in ("compiled", "numpy"))
+    assert a.names == b.names
+    assert (np.abs(a.values - b.values) <= 1e-6 * b.sigma).all()
+    assert a.sigma == pytest.approx(b.sigma, rel=1e-8)
+
 
 SAMPLES = 5003  # more than one block, and no multiple of eight
 

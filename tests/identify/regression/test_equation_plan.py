@@ -13,10 +13,10 @@ from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion
 from veridyn.errors import DataError
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.regression.compiled_stream import SymbolTables
 from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.tables import SymbolTables
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.elements.element import damper, spring

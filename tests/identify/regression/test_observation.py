@@ -24,11 +24,10 @@ from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.regression.equation_checks import driven
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.observation import dependence, observation, worthwhile
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling, driven
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.elements.element import damper, drive_gain

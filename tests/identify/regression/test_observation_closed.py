@@ -11,11 +11,10 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.identify.base import generic_motion
 from veridyn.identify.estimate import identify
-from veridyn.identify.predict import predicted
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.identify.validate import validate
+from veridyn.identify.validate import predicted, validate
 from veridyn.machines.described import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.machine import Machine

@@ -14,7 +14,7 @@ import veridyn as vd
 from observe.builders import pendulum
 from veridyn.errors import DataError, DataWarning, SimulationError
 from veridyn.model.experiment import Experiment
-from veridyn.observe.consistency.observability import ExtraSensor, dead_centres, observability, observability_history
+from veridyn.observe.consistency.observability import ExtraSensor, dead_centres, observability
 from veridyn.observe.filters.linear import Linear
 from veridyn.observe.observation import Observation
 from veridyn.observe.system import Discrete
@@ -118,9 +118,6 @@ def test_motion_can_make_observable_what_rest_does_not():
     rest = observability(odometer(0.0), T, x, scales, inputs=np.zeros(50))
     driving = observability(odometer(3.0), T, x, scales, inputs=np.full(50, 3.0))
     assert not rest.observable and rest.unseen[0].text == "'scale'" and driving.observable
-    starts_late = np.where(T < 2.5, 0.0, 3.0)
-    t, s = observability_history(odometer(0.0), T, x, scales, 10, inputs=starts_late)
-    assert t == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0]) and (s[:2, 1] < 1e-12).all() and (s[3:, 1] > 1.0).all()
 
 
 def test_a_pendulum_is_observable_from_its_bob():
@@ -135,8 +132,6 @@ def test_bad_questions_are_refused():
         observability(two_carts(), T, np.zeros((50, 4)), [1.0, 1.0, 0.0, 1.0])
     with pytest.raises(DataError, match="do not belong together"):
         observability(two_carts(), T, np.zeros((49, 4)), np.ones(4))
-    with pytest.raises(DataError, match="the window does not fit"):
-        observability_history(two_carts(), T, np.zeros((50, 4)), np.ones(4), 51)
     wild = Linear(("a",), ("y",), [[1e200]], [[1.0]], [0.0], [1.0])
     with pytest.raises(SimulationError, match=r"derivative is no longer finite at 0\.2 s"):
         observability(wild, T, np.zeros((50, 1)), [1.0])

@@ -8,7 +8,7 @@ from veridyn.errors import ModelError
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.process_noise import white_acceleration
+from veridyn.observe.process_noise import integrated_white_noise
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
 
@@ -34,7 +34,7 @@ def test_the_error_state_filter_is_this_filter_with_an_integrator_as_transition(
     truth, log, start = pendulum_log(200, 0.02, np.random.default_rng(0))
     machine = pendulum()
     assert machine.H is not None
-    Q = white_acceleration(1.0, 0.02)
+    Q = integrated_white_noise(1.0, 0.02, 2)
     system = Discrete(
         machine.states, machine.outputs, lambda x, u, t, dt: machine.move(x, u, t, dt), machine.h, Q, machine.R,
         F=lambda x, u, t, dt: [[1.0, dt], [0.0, 1.0]], H=machine.H,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.identify.predict import predicted
+from veridyn.identify.validate import predicted
 from veridyn.model.motion import Motion
 from veridyn.papers.car.drive import RAMPS, Campaign, campaign, drives_2002, inner
 from veridyn.papers.car.knowledge import CarKnown

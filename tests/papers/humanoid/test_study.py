@@ -16,9 +16,9 @@ from papers.humanoid.humanoid_runs import CAD, bending, walking
 from veridyn.cli.app import app
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimator import WLS
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
-from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.settings import IdentifySettings
 from veridyn.papers.humanoid.log import SIGMA, read, recorded, signals
 from veridyn.papers.humanoid.machine import cad, machine, walk

@@ -1,9 +1,23 @@
-import pytest
+"""What a message shows as an example is taken by the key that it stands for, in every section of every study file.
 
+Old words in study files are refused by line, with the new ones.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+from pydantic import TypeAdapter
+
+import veridyn.studies.config as config
 from studies.bench_robot import STUDY
+from veridyn.errors import FileError
 from veridyn.files.yaml_reader import plain_yaml
-from veridyn.studies.config.study import parse_study
-from veridyn.studies.config.text import commented, flow, study_text
+from veridyn.studies.config.study import StudyFile, StudySection, parse_study
+from veridyn.studies.config.text import commented, example_of, example_of_field, flow, study_text, words_of
 
 RICH = STUDY.replace(
     "{file: model.yaml}", "{file: '${A}/m 1.yaml', elements: [{kind: damper}, {kind: spring, on: {q1: 1, q2: -1}}]}"
@@ -49,3 +63,64 @@ def test_values_on_one_line(value: object, text: str) -> None:
 def test_long_comments_are_wrapped() -> None:
     lines = commented("word " * 60)
     assert len(lines) > 1 and all(line.startswith("# ") and len(line) <= 110 for line in lines)
+
+
+def sections(kind: type[StudySection] = StudySection) -> Iterator[type[StudySection]]:
+    for own in kind.__subclasses__():
+        yield own
+        yield from sections(own)
+
+
+for module in pkgutil.iter_modules(config.__path__):
+    importlib.import_module(f"{config.__name__}.{module.name}")
+
+
+SECTIONS = sorted({s for s in sections() if s.__module__.startswith(config.__name__)}, key=lambda s: s.__name__)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_examples_are_taken_and_most_keys_have_one(section: type[StudySection]) -> None:
+    without = []
+    for name, field in section.model_fields.items():
+        shown = example_of_field(field)
+        without += [] if shown else [name]
+        if shown:
+            value = plain_yaml(f"{name}: {shown}", "example").values[name]
+            TypeAdapter(field.annotation).validate_python(value)
+    assert len(without) <= 2, without  # a few values are too particular to be made from a type
+    if not issubclass(section, StudyFile) and "…" not in example_of(section):
+        section.model_validate(plain_yaml(f"it: {example_of(section)}", "example").values["it"])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("inertia", "the word 'inertia'"),
+        ("two words", "the text 'two words'"),
+        (3, "the number 3"),
+        (True, "true"),
+        (None, "nothing"),
+        ([], "an empty list"),
+        ([1], "a list"),
+        ({"a": 1}, "keys and values"),
+        ("x" * 99, "the word '" + "x" * 39 + "…'"),
+    ],
+)
+def test_values_in_words(value: object, said: str) -> None:
+    assert words_of(value) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "kind: observe\nmodel: {file: a.yaml}\nunsure: {}\n",
+            r"line 3\)?: there is no key 'unsure' here.*'process_noise'",
+        ),
+        ("kind: identify\nmodel: {file: a.yaml, asked: [K1]}\n", r"model \(line 2\).*'asked' here.*'estimated'"),
+        ("kind: simulate\nmechanism: crane.yaml\n", r"line 2\)?: there is no key 'mechanism' here.*'model: {file: …}'"),
+    ],
+)
+def test_old_words_are_refused_with_the_new_ones(text: str, said: str) -> None:
+    with pytest.raises(FileError, match=f"(?s){said}"):
+        parse_study(plain_yaml(text, "s.yaml"))

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
 from tests.identify.drives.mujoco_leg import JOINTS, KD, KP, TRUE_KP, TRUTH, leg, recorded
 from typer.testing import CliRunner
 
+import veridyn as vd
 from veridyn.cli.app import app
 from veridyn.files.machine.load import load_model
+from veridyn.studies.config.excite import DriveExciteFile
+from veridyn.studies.config.study import load_study
 
 STUDY = f"""veridyn: 1
 kind: identify
@@ -117,3 +121,58 @@ def test_logs_with_other_gains_and_loads_join(folder: Path, tmp_path: Path):
     named = {p["name"]: p["value"] for p in result["parameters"]}
     assert [named[f"{j}_drive.kd"] for j in JOINTS] == pytest.approx([KD, KD], rel=0.03)  # MuJoCo's friction creeps
     assert "model_2" in result["inputs"]
+
+
+COMMANDS_STUDY = """veridyn: 1
+kind: excite
+name: leg
+model: {file: "veridyn:leg.yaml"}
+drives: {ask: [kp], duration: 6, tries: 4}
+limits:
+  thigh: {range: [0.2, 1.6], speed: 12, force: 15}
+  calf: {range: [-2.2, -1.0], speed: 12, force: 15}
+accept: {thigh_drive.kp: 0.5}
+"""
+
+
+def excite(folder: Path, text: str) -> Result:
+    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    return CliRunner().invoke(app, ["excite", str(folder / "study.yaml"), "--out", str(folder / "runs")])
+
+
+def test_from_a_study_to_commands(tmp_path: Path) -> None:
+    done = excite(tmp_path, COMMANDS_STUDY)
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "runs" / "leg-001"
+    figures = json.loads((folder / "result.json").read_text("utf-8"))["figures"]
+    assert figures["asked"] == 2 and figures["sigma_to_chirp"] <= 1.0 and figures["largest_share_of_limit"] <= 1.0
+    log = vd.load_log(folder / "commands.csv")
+    assert set(log.names) == {"command.thigh", "command.calf"} and log["command.thigh"].unit == "rad"
+    page = (folder / "report.html").read_text("utf-8")
+    assert "What they promise" in page and "What they leave open" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        ("thigh_drive.kp: 0.5", "thigh_drive.kp: 0.0001", 1, "at most 0.0001 is accepted"),
+        ("thigh_drive.kp: 0.5", "thigh.kp: 1", 2, "'thigh.kp' is no number of these drives"),
+        ("ask: [kp]", "ask: [mass]", 2, "'mass' is no number of these drives"),
+        ("  calf:", "  knee:", 2, "'knee' is no coordinate"),
+        ("[0.2, 1.6]", "[1.6, 0.2]", 2, "the lower one first"),
+        ("tries: 4", "starts: 4", 2, "there is no key 'starts'"),
+    ],
+)
+def test_faults_of_commands_are_named(old: str, new: str, code: int, words: str, tmp_path: Path) -> None:
+    assert old in COMMANDS_STUDY
+    done = excite(tmp_path, COMMANDS_STUDY.replace(old, new))
+    assert done.exit_code == code and words in " ".join((done.output + done.stderr).split()), done.output
+
+
+def test_new_writes_such_a_study(tmp_path: Path) -> None:
+    out = tmp_path / "commands.yaml"
+    done = CliRunner().invoke(app, ["new", "veridyn:leg.yaml", "--kind", "drives", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    study = load_study(out, "excite").study
+    assert isinstance(study, DriveExciteFile) and set(study.limits) == {"thigh", "calf"}
+    assert "no limit of force is known" in out.read_text("utf-8")

@@ -7,10 +7,10 @@ import pytest
 from studies.bench_robot import STUDY, Bench, robot
 from veridyn.errors import DeviceError, Fault, FileError
 from veridyn.identify.estimate import ESTIMATORS
+from veridyn.identify.estimator import OLS, WLS
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.settings import IdentifySettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation

@@ -16,13 +16,12 @@ from veridyn.files.machine.keys import ANGLES, FLEXIBLE, SENSOR_NUMBERS
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.table_law import LawTable
 from veridyn.model.flexible import Flexible
-from veridyn.model.graph import Body
+from veridyn.model.graph import Body, point_at
 from veridyn.model.link import End, Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Load, Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift, ParameterSet, Uncertainty
 from veridyn.model.place import GROUND, Attachment, Marker, PointRef, numbers
-from veridyn.model.placed import point_at
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.transforms import MDH, Placement

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from veridyn.arrays import Array
+from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.engine import wants_compiled
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor

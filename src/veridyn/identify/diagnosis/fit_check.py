@@ -32,16 +32,15 @@ from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accele
 from veridyn.identify.diagnosis.replacements import find_mistakes
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.diagnosis.structure import quantised
-from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimator import OLS, WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import estimated_gains
-from veridyn.identify.predict import predicted
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
+from veridyn.identify.validate import predicted
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

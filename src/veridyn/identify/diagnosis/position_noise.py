@@ -39,8 +39,6 @@ MATTERS_SIGMAS = 0.5  # a bias beyond it makes rms z 1.12, and another method is
 SMALL_NOISE = 1e-3  # of the rms acceleration: less biases nothing that a log of a day could show
 BIAS_SAMPLES = 400  # of a motion, which show its bias to a few per cent, and one log states it to a fifth
 TOGETHER_SAMPLES = 4096  # of motions whose columns are computed in one pass: memory that stays small
-LEAST_REPEATED = 0.02  # of neighbouring readings that are equal where an encoder rounds them
-WHOLE_STEPS = 0.05  # of a step: how far differences of rounded readings are from whole numbers of it
 BIAS_SIGMAS = 1.0  # deviations: a larger bias is reported (chosen)
 REMEDY = "Use a lower low-pass, Signals(lowpass=…), or the method Instrumental(reference=…) with the motion that the controller followed."
 
@@ -52,28 +50,6 @@ class PositionNoise:
     names: tuple[str, ...]
     bias: Array
     sigma: Mapping[str, float]
-
-
-def encoder_steps(log: Experiment, coordinates: Sequence[str]) -> dict[str, float]:
-    """Coordinate → step of its encoder, in rad or m, where its readings "q.c" are rounded to one; others are left out.
-
-    A step is the smallest difference of neighbouring readings, if some readings repeat and all differences are whole numbers of it.
-    """
-    found = {}
-    for c in coordinates:
-        if f"q.{c}" not in log:
-            continue
-        change = np.abs(np.diff(log[f"q.{c}"].values))
-        change = change[np.isfinite(change)]
-        size = float(change.max(initial=0.0))
-        moved = change[change > 1e-9 * size]
-        if not len(moved) or 1.0 - len(moved) / len(change) < LEAST_REPEATED:
-            continue
-        step = float(np.median(moved[moved < 1.5 * moved.min()]))
-        off = np.abs(moved / step - np.round(moved / step))
-        if float(np.quantile(off, 0.99)) < WHOLE_STEPS:
-            found[c] = step
-    return found
 
 
 def noise_behind(motions: Sequence[Motion], sampling: Sampling, rows: Sequence[str]) -> Array | None:

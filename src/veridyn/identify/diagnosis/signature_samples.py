@@ -45,9 +45,9 @@ from veridyn.identify.diagnosis.structure import (
     rigid_forces,
     whole_lines,
 )
+from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.tree.dynamics.engine import wants_compiled

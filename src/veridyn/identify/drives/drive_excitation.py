@@ -26,7 +26,7 @@ from veridyn.identify.drives.drive_method import DEFAULT_KEYS
 from veridyn.identify.drives.drive_plan import DrivePlan, PlannedNumber
 from veridyn.identify.drives.drive_unknowns import KEYS, DriveUnknown, check_drives, drive_unknowns, with_drives
 from veridyn.identify.drives.undetermined import OpenDirection, open_directions
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, above, at_least

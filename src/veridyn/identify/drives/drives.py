@@ -41,7 +41,7 @@ from veridyn.identify.drives.posterior import DrivePosterior, posterior
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

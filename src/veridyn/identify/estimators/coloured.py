@@ -36,7 +36,7 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import Block, EquationPlan, Job
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.settings import Hac
 from veridyn.identify.statistics.agreement import Agreement

@@ -21,7 +21,7 @@ from veridyn.identify.estimator import Estimator, FitProblem, fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
-from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
+from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac

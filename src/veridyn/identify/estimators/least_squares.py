@@ -15,9 +15,8 @@ from scipy.linalg import get_lapack_funcs
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
-from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group, singular, singular_values
-from veridyn.identify.regression.factor import RowFactor, RowFactors
-from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
+from veridyn.identify.base import RANK_TOLERANCE, Groups, group, singular, singular_values
+from veridyn.identify.regression.factor import RowFactor, RowFactors, one_blas_thread, triangle_of
 
 Weighting = Literal["rows", "none"]
 # A deviation of so many typical sizes says nothing: values exceed a typical size, an order of magnitude, a hundredfold at most, and a

@@ -32,7 +32,7 @@ from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at, with_sandwich
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
+from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Auto, Hac
 from veridyn.identify.statistics.spectral import noise_covariance

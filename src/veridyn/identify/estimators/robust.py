@@ -22,8 +22,7 @@ from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandw
 from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
-from veridyn.identify.regression.factor import RowFactor, RowFactors
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import RowFactor, RowFactors, one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.statistics.spectral import noise_covariance

@@ -26,11 +26,11 @@ from veridyn.identify.excitation.plan import ExcitationPlan, Noise, noise_of
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem, drawn, excess, inside, reach_of, shares, standing
 from veridyn.identify.excitation.shape import SHAPES, Shape
-from veridyn.identify.regression.linear_algebra import one_blas_thread
-from veridyn.method import method_of, verb_with_method
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
+from veridyn.settings import method_of, verb_with_method
 from veridyn.signals.trajectory import JointLimits
 
 LEAST, STEP = 0.97, 0.0005  # how far, and in what steps, a motion may be drawn together for that

@@ -15,8 +15,7 @@ from veridyn.identify.excitation.criteria import criterion
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem, shares
 from veridyn.identify.excitation.shape import Trajectory
-from veridyn.signals.run_up import Approach, RunUp
-from veridyn.signals.trajectory import FourierTrajectory
+from veridyn.signals.trajectory import Approach, FourierTrajectory, RunUp
 
 NOISE_ASSUMED = "no noise was given: deviations are those for 1 N or N*m on every row, and only their ratios count"
 LONGEST_APPROACH = 60.0  # s, from the machine's pose to the motion

@@ -23,8 +23,7 @@ from scipy.special import ndtr, stdtrit
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
-from veridyn.identify.regression.factor import RowFactor, RowFactors, accumulate
-from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
+from veridyn.identify.regression.factor import RowFactor, RowFactors, accumulate, one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import samples_of, stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings

@@ -19,7 +19,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.regression.factor import triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine

@@ -25,7 +25,7 @@ from veridyn.identify.estimators.coloured import bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.output_error.log_runs import MAX_SENSITIVITIES, Runs, chunks
 from veridyn.identify.output_error.run_model import RunModel
-from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.regression.factor import triangle_of
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import Auto, Hac
 from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum

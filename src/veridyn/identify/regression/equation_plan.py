@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.identify.error_measures import Moments, row_unit
-from veridyn.identify.regression.compiled_stream import RowSamples, absorb_samples, kept_tables
-from veridyn.identify.regression.equation_checks import check_equations, driven
-from veridyn.identify.regression.factor import RowFactor, accumulate, empty
-from veridyn.identify.regression.linear_algebra import one_blas_thread
-from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.tables import CACHE_DOUBLES, SymbolTables, block_samples
+from veridyn.identify.regression.compiled_stream import (
+    CACHE_DOUBLES,
+    RowSamples,
+    SymbolTables,
+    absorb_samples,
+    block_samples,
+    kept_tables,
+)
+from veridyn.identify.regression.factor import RowFactor, accumulate, empty, one_blas_thread
+from veridyn.identify.regression.sampling import Sampling, check_equations, driven
 from veridyn.mechanics.tree.loops.projection import open_rows, projection
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine

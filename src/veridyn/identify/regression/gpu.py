@@ -6,8 +6,8 @@ the first G (Cholesky-QR2 of Yamamoto et al., 2015, with the shift of Fukaya et 
 be dependent). Then R is the triangle of G₂^½ T⁻¹, as good as that of Householder reflections.
 
 The equations [W_j | Y_j] of all rows are one program, whose results stay on the device. They are those of
-:mod:`veridyn.identify.regression.tables`, with the measurement taken in: the last column of a row is Γ_j, the input "y.j", less what
-wrenches and known parameters ask of the row. Columns that are zero whatever the motion are not written.
+:mod:`veridyn.identify.regression.compiled_stream`, with the measurement taken in: the last column of a row is Γ_j, the input "y.j", less
+what wrenches and known parameters ask of the row. Columns that are zero whatever the motion are not written.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults
 from veridyn.identify.error_measures import Moments
+from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan
-from veridyn.identify.regression.factor import RowFactor, RowFactors
-from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.regression.factor import RowFactor, RowFactors, triangle_of
 from veridyn.identify.regression.observation import EquationStream, samples_of
-from veridyn.identify.regression.tables import equations
 from veridyn.mechanics.tree.dynamics.engine import check_farthest, sample_source, uniform_values
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.model.motion import Motion

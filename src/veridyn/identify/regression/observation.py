@@ -25,13 +25,11 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError
-from veridyn.identify.grouping import group
-from veridyn.identify.regression.equation_checks import driven
+from veridyn.identify.base import group
+from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
-from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_order
-from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
-from veridyn.identify.regression.tables import equations
+from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_order, one_blas_thread, triangle_of
+from veridyn.identify.regression.sampling import Sampling, driven, with_dead_zones
 from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine

@@ -21,7 +21,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimators.coloured import TOO_FEW, Sandwich, ScoreFunction, sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, Block, EquationPlan, Job
-from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream, samples_of
 from veridyn.identify.regression.workers import MadeMotions
 from veridyn.identify.settings import Auto, Hac

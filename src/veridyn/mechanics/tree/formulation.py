@@ -17,11 +17,11 @@ from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual import TreeQuantity
 from veridyn.model.elements.element import WRENCH_ROWS
+from veridyn.model.graph import placed_sensor
 from veridyn.model.load import Drive, Force, Load, Torque, channels, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import PointRef
-from veridyn.model.placed import placed_sensor
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 

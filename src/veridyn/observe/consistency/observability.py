@@ -135,26 +135,6 @@ def observability(
     return Observability(names, s, rank, gap, unseen, weak, tuple(remedies), enough)
 
 
-def observability_history(
-    system: System, t: ArrayLike, x: ArrayLike, scales: ArrayLike, window: int, inputs: ArrayLike | None = None
-) -> tuple[Array, Array]:
-    """Times (K,) and singular values (K, n) of each stretch of `window` samples: where along the motion sight is lost."""
-    clock, states, sizes, u = _checked(system, t, x, scales, inputs)
-    if not 1 <= window <= len(clock):
-        raise DataError(
-            "the window does not fit the log.", where="observability", expected=f"1 to {len(clock)}", found=f"{window}"
-        )
-    starts = range(0, len(clock) - window + 1, window)
-    values = []
-    for first in starts:
-        part = slice(first, first + window)
-        factor = _Factor(len(sizes))
-        for k, Phi, H in _along(system, clock[part], states[part], u[part]):
-            factor.add(_scaled(H, system.sensor_noise(float(clock[first + k])), Phi, sizes))
-        values.append(np.linalg.svd(factor.finished(), compute_uv=False))
-    return clock[list(starts)], np.array(values)
-
-
 def _checked(
     system: System, t: ArrayLike, x: ArrayLike, scales: ArrayLike, inputs: ArrayLike | None
 ) -> tuple[Array, Array, Array, Array]:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from veridyn.errors import ModelError
-from veridyn.method import method_of
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import ErrorModel, Filter
 from veridyn.observe.filters.ukf import UKF
+from veridyn.settings import method_of
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ curve over the travel of the drives is its secant, and is linear in the paramete
 with J = 1 for the straight model. The model that predicts the drive it did not learn from is reported: each training drive is predicted
 by a model that learned from the others alone; the sum over rows of the squared errors, each in units of its row's variance, decides. The
 drive that validates the study takes no part. The same fits of single drives say how much estimates vary from drive to drive
-(:mod:`veridyn.identify.takes`).
+(:mod:`veridyn.identify.fleet`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from typing import Protocol
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.identify.estimator import fit_of
+from veridyn.identify.estimator import WLS, fit_of
 from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.fleet import TakeVariation, take_variation
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Hac, IdentifySettings
-from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine

@@ -10,7 +10,7 @@ The deviation of an identified car, by where it comes from:
     σ² = σ²(noise) + σ²(drives) + σ²(zeros) + σ²(carriers) + σ²(tables) + σ²(bands) + σ²(places) + σ²(lengths) + σ²(air)
 
 Noise: the sandwich of :mod:`veridyn.identify.estimators.coloured` on the model that is reported, whose residuals hold its model error too,
-with a memory of a second. Drives: what varies between drives beyond that (:mod:`veridyn.identify.takes`). Zeros: what is left of each
+with a memory of a second. Drives: what varies between drives beyond that (:mod:`veridyn.identify.fleet`). Zeros: what is left of each
 instrument's zero, from its data sheet. The others are handed-in knowledge (:mod:`veridyn.papers.car.knowledge`): each piece is moved by
 its standard deviation, the residuals answer with Δr, and the estimates to first order with
 
@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning
-from veridyn.identify.predict import predicted
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.validate import predicted
 from veridyn.model.elements.element import drag, offset
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
+from veridyn.identify.fleet import TakeVariation, take_variation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
 from veridyn.model.elements.element import WRENCH_ROWS, Element, coulomb, drive_gain, spring
 from veridyn.model.experiment import Channel, Experiment

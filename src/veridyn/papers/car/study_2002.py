@@ -11,7 +11,7 @@ from:
     σ² = σ²(noise) + σ²(stretches) + σ²(zeros) + σ²(tables) + σ²(bands) + σ²(places) + σ²(lengths) + σ²(air) + σ²(carriers)
 
 Noise: the sandwich with a memory of a second on the residuals of the model that is reported, its model error included. Stretches: what
-differs between every other stretch of the ramps beyond that (:mod:`veridyn.identify.takes`). Zeros: what is left of each instrument's
+differs between every other stretch of the ramps beyond that (:mod:`veridyn.identify.fleet`). Zeros: what is left of each instrument's
 zero. The others are handed-in knowledge (:mod:`veridyn.papers.car.known_2002`). Each channel's zero and each piece of knowledge is
 moved by its standard deviation, the motion is made again, and the estimates answer to first order, J (WᵀW)⁻¹ Wᵀ Δr + ΔJ x. What was
 recorded is brought to one band anew for another band alone: a zero passes all of them. Nothing of this needs the truth.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.cross_periods import across_periods
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
+from veridyn.identify.estimators.instrument_sums import across_periods
 from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.regression.sampling import Sampling

@@ -19,10 +19,9 @@ from veridyn.errors import Fault, IdentificationError, IdentificationWarning, wa
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.encoders import encoder_offsets
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimator import Estimator
-from veridyn.identify.estimators.evidence import CalibratedPrior, calibrate_prior
+from veridyn.identify.estimator import WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
-from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.estimators.trust import CalibratedPrior, calibrate_prior
 from veridyn.identify.laboratory import diagnose
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit

@@ -27,7 +27,7 @@ from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_reader import Place, PlainYaml, plain_yaml
 from veridyn.settings import build
-from veridyn.studies.config.key_messages import RENAMED, example_of, example_of_field, subject_of, words_of
+from veridyn.studies.config.text import RENAMED, example_of, example_of_field, subject_of, words_of
 
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
@@ -40,10 +40,10 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "payload": {"identify": ("veridyn.studies.config.identify_sections", "PayloadFile")},
     "fleet": {"identify": ("veridyn.studies.config.identify_sections", "FleetFile")},
-    "flexible": {"identify": ("veridyn.studies.config.flexible", "FlexibleFile")},
+    "flexible": {"identify": ("veridyn.studies.config.drives", "FlexibleFile")},
     "drives": {
         "identify": ("veridyn.studies.config.drives", "DrivesFile"),
-        "excite": ("veridyn.studies.config.drive_excite", "DriveExciteFile"),
+        "excite": ("veridyn.studies.config.excite", "DriveExciteFile"),
     },
 }
 OF_A_CAR = "single_track"

@@ -14,7 +14,7 @@ from veridyn.errors import DataError
 from veridyn.identify.flexible.two_encoders import FlexibleFit, identify_flexible
 from veridyn.model.experiment import Experiment
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.flexible import FlexibleFile
+from veridyn.studies.config.drives import FlexibleFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.machine import model_path, study_machine

@@ -23,10 +23,10 @@ from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
+from veridyn.model.graph import placed_load, placed_sensor
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
-from veridyn.model.placed import placed_load, placed_sensor
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import NO_CAR
 from veridyn.observe.consistency.tuning import Tuning

@@ -10,9 +10,9 @@ import numpy as np
 
 from veridyn.errors import DataError, IdentificationError, ModelError, did_you_mean
 from veridyn.files.yaml_reader import Place
-from veridyn.identify.delivery import unexcited_directions
+from veridyn.identify.draws import unexcited_directions
+from veridyn.identify.estimator import WLS
 from veridyn.identify.estimators.instrumental import Instrumental
-from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.gains import estimated_gains, gain_names
 from veridyn.identify.payload import LoadEstimate, load_estimate, with_payload
 from veridyn.identify.result import Fit
@@ -27,8 +27,7 @@ from veridyn.studies.config.identify_sections import PayloadFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.identified import IdentifyRun
-from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.identify import IdentifyRun, run_identify
 from veridyn.studies.run.machine import loaded_fit, study_machine
 
 NAME = "payload"

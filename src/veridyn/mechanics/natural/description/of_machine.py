@@ -22,11 +22,10 @@ from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.model.coordinates import spanning_of
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import KINDS
-from veridyn.model.graph import MachineGraph, unique
+from veridyn.model.graph import MachineGraph, point_at, unique
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Marker, PointRef
-from veridyn.model.placed import point_at
 from veridyn.model.point_parts import (
     ActsOn,
     Combination,

@@ -18,12 +18,11 @@ from veridyn.mechanics.natural.description.found_joints import MechanismJoints, 
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.model.coordinates import free_root, spanning_of
 from veridyn.model.elements.element import Element
-from veridyn.model.graph import Formulation, MachineGraph, PointDescription
+from veridyn.model.graph import Formulation, MachineGraph, PointDescription, placed_element
 from veridyn.model.link import Joint, Link, values_of
 from veridyn.model.load import Drive, Load, Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Assembly, Attachment, Marker, PointRef
-from veridyn.model.placed import placed_element
 from veridyn.model.point_parts import (
     Added,
     Angle,

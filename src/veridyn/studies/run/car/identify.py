@@ -9,8 +9,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError
 from veridyn.identify.car.innovations import fit_car, swapped_axles_fault
-from veridyn.identify.car.prediction import SETTLING, predictions, validation_of_drive
-from veridyn.identify.car.result import SHOWS_NOTHING, CarFit
+from veridyn.identify.car.result import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.validation import Validation
 from veridyn.model.car import TABLE
@@ -31,7 +30,7 @@ from veridyn.studies.config.car import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, limits_missed, parameter_row
 from veridyn.studies.run.car.log import study_car, study_drive, study_method
-from veridyn.studies.run.identified import IdentifiedDrive, IdentifyRun
+from veridyn.studies.run.identify import IdentifiedDrive, IdentifyRun
 from veridyn.studies.run.observer import model_file
 
 TRAINED = 0.7  # of the log, where the study names no span

@@ -37,8 +37,8 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import NAN
 from veridyn.studies.run.car.identify import fitted_rows
 from veridyn.studies.run.car.log import reference_values, study_car, study_drive, study_filter, study_method
-from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
-from veridyn.studies.run.withheld import withheld_figures, withhold
+from veridyn.studies.run.observe import ObservedDrive, ObserveRun, consistency_figures
+from veridyn.studies.run.observe_log import withheld_figures, withhold
 
 SETTLING_S = 3.0  # left out of the figures after a start
 WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.estimators.cross_periods import CrossPeriods, across_periods
+from veridyn.identify.estimators.instrument_sums import CrossPeriods, across_periods
 from veridyn.identify.estimators.noise_model import NoiseModel
 
 Array = NDArray[np.float64]
