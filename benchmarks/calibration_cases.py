@@ -38,7 +38,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.parameters import Uncertainty
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import INERTIAL, broken_law, from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 RIGHT = np.pi / 2

@@ -18,7 +18,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 def arm() -> Machine:

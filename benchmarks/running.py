@@ -26,7 +26,7 @@ from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 Array = NDArray[np.float64]
 STEP = 1e-3  # s, of a tick and of a step

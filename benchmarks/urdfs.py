@@ -24,7 +24,8 @@ from veridyn.cli.new import StudyKind, _written
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.excite import excitation
-from veridyn.studies.run.identify import IdentifyRun, run_identify
+from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.simulate import simulate_study
 from veridyn.studies.run.simulation.records import write_logs
 

@@ -15,7 +15,7 @@ from scipy.signal import lfilter
 
 from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 Table = dict[str, np.ndarray]
 

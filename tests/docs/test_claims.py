@@ -32,13 +32,13 @@ def test_each_claim_has_a_status_evidence_and_what_shows_it() -> None:
 
 
 def test_what_does_not_exist_is_found(tmp_path: Path) -> None:
-    there = Claim("000", "(1)", "c", "holds", "e", ("veridyn.spatial.transforms.MDH", "demo car: Which manoeuvre"))
+    there = Claim("000", "(1)", "c", "holds", "e", ("veridyn.spatial.rotations.MDH", "demo car: Which manoeuvre"))
     assert not [*missing_names(there)]
     assert exists("python -m benchmarks.buggy") and exists(
         "tests/docs/test_claims.py::test_what_does_not_exist_is_found"
     )
     gone = (
-        "veridyn.spatial.transforms.Gone",
+        "veridyn.spatial.rotations.Gone",
         "veridyn.gone",
         "gone.module",
         "demo car: No such section",

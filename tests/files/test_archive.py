@@ -16,14 +16,14 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.check.machine import differences
+from veridyn.model.check.differences import differences
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.graph import Body
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 REPORTS = ("row", "samples", "rms", "measured_rms", "sigma")
 

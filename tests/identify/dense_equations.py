@@ -18,7 +18,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 RIGHT = np.pi / 2
 

@@ -13,7 +13,7 @@ from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, read, recorded
 from veridyn.papers.humanoid.machine import FEET, SOLE, bend
 from veridyn.papers.humanoid.walk import SOLE_AXES
 from veridyn.signals.butterworth import Butterworth
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 SOLES = {foot: Placement(SOLE_AXES, (SOLE, 0.0, 0.0)) for foot in FEET}
 

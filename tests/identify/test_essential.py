@@ -21,7 +21,7 @@ from veridyn.model.elements.element import coulomb, damper, offset
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 # Two elements that are not there in truth, whatever the model's priors say, and one that is small but there.
 TRUTH = {"h_q1": 0.0, "off_q2": 0.0, "fs_q1": 0.3}

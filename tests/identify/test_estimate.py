@@ -24,7 +24,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Uncertainty
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 KNOWN = ("M4", "MZ4", "h_q1")
 SIGMA = np.array([0.02, 0.003, 0.1])

@@ -32,7 +32,7 @@ from veridyn.model.elements.element import coulomb, damper, drive_gain
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 INERTIA, MOMENT = (
     0.6,

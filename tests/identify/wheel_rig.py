@@ -20,7 +20,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rotation_to_axis
 
 RADIUS, HEIGHT = 0.3, 0.29  # m: without load, and of the axle above the road
 CARRIAGE, WHEEL, SPIN = 40.0, 8.0, 0.5  # kg, kg, kg m²

@@ -27,7 +27,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body, Loop
 from veridyn.model.motion import Motion
 from veridyn.model.place import Assembly, Attachment
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 N = 5
 WAVE, SIZE = 4.0, 0.3

@@ -12,7 +12,7 @@ from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.graph import Body, Loop
 from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 TEN = [0.2, 0.0, 0.0, 0.2, 0.0, 0.1, 0.3, 0.0, 0.0, 2.0]
 ROWS = [

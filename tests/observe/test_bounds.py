@@ -30,7 +30,7 @@ from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 def bounds(*held: tuple[int, float, float]) -> ParameterBounds:

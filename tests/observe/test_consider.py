@@ -25,7 +25,7 @@ from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 
 @cache

@@ -38,7 +38,7 @@ BODY = from_centre(2.0, [0.3, 0.02, 0.01], np.diag([0.02, 0.05, 0.06]))
 @cache
 def arm() -> Machine:
     """Two joints in a vertical plane with friction, an encoder on each, and an accelerometer at the tip."""
-    from veridyn.spatial.transforms import Placement
+    from veridyn.spatial.rotations import Placement
 
     return Machine.of_bodies(
         [Body("upper"), Body("lower", "upper", placement=Placement(position=np.array([0.6, 0.0, 0.0])))],

@@ -25,7 +25,7 @@ from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.result import Estimates
 from veridyn.observe.system import System
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 CART, ROD, LENGTH, INERTIA, FRICTION, HINGE, G = 2.0, 0.7, 0.4, 0.03, 0.5, 0.02, 9.81
 STEP, T = 0.01, 0.01 * np.arange(801)

@@ -20,7 +20,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment, Marker
 from veridyn.observe.observe import inputs_in
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 MASS, LENGTH, INERTIA, G = 1.0, 0.5, 0.08, 9.81
 SIGMA = 1e-3  # rad

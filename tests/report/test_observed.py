@@ -9,7 +9,8 @@ from studies.crane_log import EXAMPLE, crane_log, written
 from veridyn.report.observed import observed_page, verdict_of
 from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.observe import ObserveRun, observe_study
+from veridyn.studies.run.observe import observe_study
+from veridyn.studies.run.observed import ObserveRun
 
 
 @pytest.fixture(scope="module")

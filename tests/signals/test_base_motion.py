@@ -22,7 +22,7 @@ from veridyn.signals.base_motion import (
 )
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 G = np.array([0.0, 0.0, -9.81])
 TREE = Machine.of_bodies(

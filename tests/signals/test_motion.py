@@ -12,7 +12,7 @@ from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.signals.motion import Signals, motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 RATE = 200.0
 T = np.arange(1001) / RATE

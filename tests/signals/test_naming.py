@@ -23,7 +23,7 @@ from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.readings import exact_readings
 from veridyn.simulate.simulator import Driven, exact, record
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 T = np.arange(50) / 100.0
 

@@ -16,7 +16,7 @@ from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.simulator import Driven, Prescribed, Tracking, clock, exact, record, simulate
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 PRECISE = Method(rtol=1e-10, atol=1e-12)
 TEN = from_centre(2.0, (0.2, 0.01, 0.0), np.diag([0.01, 0.03, 0.03]))

@@ -17,7 +17,7 @@ from veridyn.model.elements.element import Element, coulomb, damper, drag, offse
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 RIGHT = np.pi / 2
 

@@ -12,7 +12,7 @@ from veridyn.model.link import KINDS, Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.place import Assembly, Attachment
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rotation_to_axis
 
 OPEN_KINDS = tuple(kind for kind in KINDS if kind != "distance")
 

@@ -18,7 +18,7 @@ from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 Array = NDArray[np.float64]
 GRAVITY = 9.81

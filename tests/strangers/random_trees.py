@@ -14,7 +14,7 @@ from veridyn.model.graph import Body, BodyJoint
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.place import GROUND
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 Array = NDArray[np.float64]
 KINDS: tuple[BodyJoint, ...] = ("turning", "sliding", "fixed")

@@ -12,7 +12,7 @@ from strangers.random_trees import random_inertia, random_motion, random_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 TIGHT = 1e-11  # rounding of two algorithms on up to 13 bodies
 SEEDS = range(12)

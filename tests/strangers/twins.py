@@ -25,8 +25,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.place import Assembly, Attachment, Marker
 from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.model.sensor import Sensor
-from veridyn.spatial.rotations import rot_z
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_z, rotation_to_axis
 
 Array = NDArray[np.float64]
 

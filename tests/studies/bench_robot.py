@@ -14,7 +14,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 RATE = 200.0
 JOINTS = ("q1", "q2", "q3")

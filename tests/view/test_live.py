@@ -17,7 +17,7 @@ from veridyn.files.machine.load import load_model
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 from veridyn.view.live import (
     BACKGROUND,
     ELLIPSOID,

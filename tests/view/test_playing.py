@@ -12,7 +12,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 from veridyn.view.live import posable_mechanism, posable_tree
 from veridyn.view.playing import predicted_poses, recorded
 

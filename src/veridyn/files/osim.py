@@ -27,8 +27,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Pose
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.rotations import rot_x, rot_y, rot_z
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_x, rot_y, rot_z, rotation_to_axis
 
 FUNCTIONS = ("Constant", "LinearFunction", "MultiplierFunction", "NaturalCubicSpline", "SimmSpline")
 DEEPEST = 16  # functions in functions

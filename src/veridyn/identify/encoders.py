@@ -19,7 +19,7 @@ from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 TURN_ARM_M = 0.3  # m: a turn counts as much as the shift it makes at this distance
 UNOBSERVABLE = 1e-6  # of the largest singular value: what moves the soles less is not identifiable

@@ -47,7 +47,7 @@ from veridyn.spatial.inertia import (
     pseudo_inertia,
     six,
 )
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 GAP = 1e-8  # in χ², by which the consistent load may miss the minimum
 OPEN_WEIGHT = 1e-6  # in χ² per typical size squared, on what the motion leaves open

@@ -20,11 +20,7 @@ from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit
 from veridyn.identify.car.result import CarFit, validate_car
 from veridyn.identify.drives.drive_method import Drives
-from veridyn.identify.error_measures import (
-    Moments,
-    RowReport,
-    moments_of_runs,
-)
+from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.log_runs import check_motions, cut, with_element_states

@@ -24,7 +24,7 @@ from veridyn.observe.car.system import CarQuantities, Inflation, state_units
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.streaming.guarded import guarded_stream
+from veridyn.observe.streaming.stream import guarded_stream
 from veridyn.progress import Progress
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded

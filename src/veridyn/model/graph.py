@@ -29,7 +29,7 @@ from veridyn.model.place import GROUND, Assembly, Attachment, Marker, PointRef, 
 from veridyn.model.point_parts import Added, Combination, Damper, Point, Rack, RigidBody, Spring, UnitVector
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import ON_COORDINATE, Sensor
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
 Formulation = Literal["tree", "natural", "single_track"]

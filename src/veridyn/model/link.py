@@ -33,8 +33,7 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import Faults
 from veridyn.model.place import Attachment, parameter_name
-from veridyn.spatial.rotations import rot_x, rot_z
-from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+from veridyn.spatial.rotations import MDH, Placement, rot_x, rot_z, rotation_to_axis
 
 Three = tuple[float, float, float]
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, did_you_mean, within
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 GROUND = "ground"
 Numbers = tuple[float, ...]

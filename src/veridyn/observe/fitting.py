@@ -1,4 +1,4 @@
-"""Parameters of a user's own equations from data: those under which readings and prior together are most likely, with their deviations.
+"""Parameters of own equations or of a car from data: those under which readings and prior are most likely, with their deviations.
 
     −log p(θ | y) = −Σ_k log p(y_k | y_1 … y_{k−1}, θ) + ½ Σ_i z_i²,      θ_i = θ_i⁰ + σ_i z_i,  or  θ_i⁰ exp(z_i σ_i/θ_i⁰)  where positive
 
@@ -11,7 +11,7 @@ Reference: F. C. Schweppe, "Evaluation of likelihood functions for Gaussian sign
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +19,19 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, VeridynError
+from veridyn.mechanics.single_track.of_machine import NOISES, CarNoise, with_values
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterFit, ParameterGuess, StretchScores
+from veridyn.model.single_track import prior_of
+from veridyn.observe.car.log import first_yaw_rate, lateral_measurements
+from veridyn.observe.car.system import car_start, car_system
 from veridyn.observe.consistency.tuning import Runs
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.run import run
-from veridyn.observe.system import System
+from veridyn.observe.system import Continuous, System
 from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
 
 MOST_STEPS = 60
 SMALL_STEP = 1e-4  # of z: the gradient is a difference over it, away from a bound
@@ -224,3 +231,35 @@ def _check(guesses: Mapping[str, ParameterGuess], runs: Runs) -> None:
                 found=f"{g.value:g}",
             )
     faults.raise_if_any(DataError)
+
+
+# Prior deviation of the logarithm of a tuned noise: of sensors, and of errors that the data hardly show
+WIDE, NARROW = 1.0, 0.5
+
+
+def most_likely(
+    car: Machine,
+    noise: CarNoise,
+    tuned: Sequence[str],
+    estimated: Sequence[str],
+    drive: DriveLog,
+    progress: Progress = silent,
+) -> ParameterFit:
+    """The parameters `estimated` of a car and the noises of `tuned` ("noise.NAME"), each with its prior, most likely along a drive."""
+    log = lateral_measurements(drive, car)
+    guesses = {
+        n: ParameterGuess(value=b.value, sigma=b.sigma, lower=b.lower, upper=b.upper, positive=b.positive)
+        for n, b in ((n, prior_of(car, n)) for n in estimated)
+    }
+    sensors = {s.name: s for s in car.sensors}
+    for n in tuned:
+        if n in log.names or n in NOISES:
+            value = sensors[n].sigma if n in log.names else float(getattr(noise, n))
+            spread = NARROW if n in ("slip_error", "bank") else WIDE
+            guesses[f"noise.{n}"] = ParameterGuess(value=value, sigma=spread * value, positive=True)
+
+    def build(values: Mapping[str, float]) -> Continuous:
+        return car_system(*with_values(car, noise, values), log.names)
+
+    start = car_start(car, noise, first_yaw_rate(log, car))
+    return fit_parameters(EKF(), build, guesses, [(log, start)], progress=progress)

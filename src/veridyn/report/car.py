@@ -13,8 +13,8 @@ from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.signals.drive import DriveLog
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.run.identify import IdentifiedDrive
-from veridyn.studies.run.observe import ObservedDrive, ObserveRun
+from veridyn.studies.run.identified import IdentifiedDrive
+from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 
 WORDS = {
     "sideslip": "sideslip angle",

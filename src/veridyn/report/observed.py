@@ -19,8 +19,8 @@ from veridyn.report.running import ELLIPSOIDS
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
-from veridyn.studies.run.observe import ObserveRun
 from veridyn.studies.run.observe_log import WithheldOutput, withheld_outputs
+from veridyn.studies.run.observed import ObserveRun
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
 

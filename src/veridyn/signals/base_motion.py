@@ -26,7 +26,7 @@ from veridyn.model.motion import BaseMotion, Pose
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative
 from veridyn.signals.resample import uniform_rate
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 PREFIX = "pose."
 NAMES = tuple(f"{PREFIX}r{i}{k}" for i in range(3) for k in range(3)) + tuple(f"{PREFIX}{a}" for a in "xyz")

@@ -9,11 +9,11 @@ array([0.01, 0.  , 0.  , 0.6 , 0.  , 0.6 , 1.  , 0.  , 0.  , 2.  ])
 """
 
 from veridyn.spatial.inertia import from_centre as from_centre
+from veridyn.spatial.rotations import MDH as MDH
+from veridyn.spatial.rotations import Placement as Placement
 from veridyn.spatial.rotations import rot_x as rot_x
 from veridyn.spatial.rotations import rot_y as rot_y
 from veridyn.spatial.rotations import rot_z as rot_z
 from veridyn.spatial.rotations import rotation_of as rotation_of
+from veridyn.spatial.rotations import rotation_to_axis as rotation_to_axis
 from veridyn.spatial.rotations import rpy as rpy
-from veridyn.spatial.transforms import MDH as MDH
-from veridyn.spatial.transforms import Placement as Placement
-from veridyn.spatial.transforms import rotation_to_axis as rotation_to_axis

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.arrays import Array
-from veridyn.spatial.algebra import Scalar
-from veridyn.spatial.linalg import Mat
+from veridyn.spatial.algebra import Mat, Scalar
 
 INERTIAL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 INERTIAL_UNITS = ("kg*m^2",) * 6 + ("kg*m",) * 3 + ("kg",)

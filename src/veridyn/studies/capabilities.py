@@ -43,7 +43,7 @@ from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
 from veridyn.observe.filters.methods import FILTERS, Smoother
 from veridyn.progress import Progress, silent
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 COMPARED = ("forces", "simulation", "prediction")
 DYNAMICS = (

@@ -23,7 +23,7 @@ from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text, save_model
 from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.check.machine import differences
+from veridyn.model.check.differences import differences
 from veridyn.model.elements.element import (
     Element,
     Marker,
@@ -41,8 +41,7 @@ from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie
 from veridyn.spatial.inertia import broken_law, from_centre
-from veridyn.spatial.rotations import rpy
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement, rpy
 
 CARRIED = """
 veridyn: 2

@@ -13,13 +13,13 @@ from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
 from veridyn.files.yaml_reader import EXAMPLES
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
-from veridyn.model.check.machine import differences
+from veridyn.model.check.differences import differences
 from veridyn.model.elements.element import Element
 from veridyn.model.link import LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Attachment, Marker
 from veridyn.model.point_parts import Angle, Damper, Distance, Spring
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 EVERYTHING = """
 veridyn: 2

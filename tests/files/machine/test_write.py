@@ -24,7 +24,7 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.check.machine import differences
+from veridyn.model.check.differences import differences
 from veridyn.model.elements.element import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
@@ -32,8 +32,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import Assembly, Attachment, Marker
 from veridyn.model.sensor import Sensor
-from veridyn.spatial.rotations import rpy
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement, rpy
 
 SHIPPED = [file for file in shipped_files().values() if file.suffix == ".yaml"]
 FILES = {name: text for name, text in vars(machine_files).items() if name.isupper() and isinstance(text, str)}

@@ -21,7 +21,7 @@ from veridyn.model.elements.element import drag, offset, spring
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 RIGHT = np.pi / 2
 N = 200

@@ -32,7 +32,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, NoiseBands
 from veridyn.signals.butterworth import Butterworth
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 N, R, P = 400, 2, 5
 SEEDS = range(60, 72)

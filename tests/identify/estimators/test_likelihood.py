@@ -28,7 +28,7 @@ from veridyn.model.motion import Motion
 from veridyn.signals.frequency import averaged
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 RATE, N, PERIODS = 50.0, 500, 3
 S = np.array([0.6, 0.6, 0.2, 0.05])

@@ -19,7 +19,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 HOW = OutputError(constants=("tyre.C_KAPPA", "tyre.SIGMA_KAPPA"), substeps=2)
 

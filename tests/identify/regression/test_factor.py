@@ -32,7 +32,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import coulomb, damper, spring
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 from veridyn.symbolic.kernel import this_host
 
 

@@ -36,7 +36,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
 from veridyn.signals.butterworth import Butterworth
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -23,7 +23,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 N = 400
 RATE = 100.0

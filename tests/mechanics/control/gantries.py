@@ -8,7 +8,7 @@ from veridyn.model.controller import Controller
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 MASS, HEAVIER = 2.0, 5.0  # kg, of the cart on the second rail and of both together
 

@@ -7,7 +7,7 @@ import numpy as np
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 def arm(*controllers, elements=()):

@@ -12,7 +12,7 @@ from veridyn.mechanics.ground.contact import plate_wrench, pressure_wrench, sens
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.motion import Pose
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 RNG = np.random.default_rng(2)
 

@@ -25,7 +25,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, Marker, tyre
 from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rotation_to_axis
 
 R0, KZ, CZ, FZ0 = 0.3683, 82.7e3, 500.0, 4000.0
 CONTACT = {"UNLOADED_RADIUS": R0, "VERTICAL_STIFFNESS": KZ, "VERTICAL_DAMPING": CZ, "FNOMIN": FZ0, "QSY1": 0.015}

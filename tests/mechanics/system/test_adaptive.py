@@ -22,7 +22,7 @@ from veridyn.model.elements.element import drive_gain
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 T = np.linspace(0.0, 1.0, 11)

@@ -13,7 +13,7 @@ from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 CLOCK = np.linspace(0.0, 0.5, 51)

@@ -18,7 +18,7 @@ from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import POSE, machine, truth
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 4)])

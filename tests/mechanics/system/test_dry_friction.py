@@ -18,7 +18,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, damper, stribeck
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 M, F, FV = 2.0, 3.0, 0.4  # kg, N, N*s/m

@@ -23,7 +23,7 @@ from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, Marker, damper, dc_motor, spring
 from veridyn.model.graph import Body
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 LUGRE = {"deflection": 1e-3, "ratio": 1.5, "speed": 0.1, "time": 5e-3}
 MASS = 2.0

@@ -16,7 +16,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import damper, lugre
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 MASS, VISCOUS, DRY = 0.8, 0.5, 3.0

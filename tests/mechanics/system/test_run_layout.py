@@ -14,7 +14,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper, drive_gain, maxwell
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 STEP = 0.01

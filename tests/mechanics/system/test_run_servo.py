@@ -13,7 +13,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import damper
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 Array = NDArray[np.float64]
 MASS, STEP, SUBSTEPS = 2.0, 0.01, 4

@@ -11,7 +11,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, drag, drive_gain, offset, spring
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 A, B = Body("a"), Body("b", "a", "sliding")
 G = np.array([0.0, 0.0, -9.81])

@@ -27,7 +27,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Attachment, Marker
 from veridyn.model.point_parts import Damper, Spring
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 CHAINS = [
     ("turning", "sliding", "cylindrical", "universal", "planar", "spherical", "fixed"),

@@ -8,7 +8,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import offset, spring
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import INERTIAL, from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 SPHERE = from_centre(2.0, [0.0, 0.0, 0.0], np.eye(3))
 

@@ -14,8 +14,7 @@ from veridyn.mechanics.tree.rules import combinations, freedoms, structural
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
 from veridyn.model.place import GROUND
-from veridyn.spatial.rotations import rot_z
-from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+from veridyn.spatial.rotations import MDH, Placement, rot_z, rotation_to_axis
 
 RIGHT = np.pi / 2
 NO_GRAVITY = (0.0, 0.0, 0.0)

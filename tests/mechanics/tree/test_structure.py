@@ -20,7 +20,7 @@ from veridyn.mechanics.tree.weld import welded
 from veridyn.model.graph import Body, Loop
 from veridyn.model.place import Assembly, Attachment
 from veridyn.papers.hexapod.machine import LEGS, hexapod
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 BODIES = [Body("a"), Body("b", "a"), Body("c", "ground", actuated=False)]
 FAULTS = {

@@ -12,7 +12,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import offset, spring
 from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 
 def test_antecedents_come_first_and_the_order_is_kept_otherwise() -> None:

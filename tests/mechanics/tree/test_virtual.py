@@ -22,8 +22,7 @@ from veridyn.model.load import Force, Torque
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.rotations import matrix_of
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement, matrix_of
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

@@ -34,7 +34,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.simulate.simulator import Driven, simulate
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 N, BEGINS = 600, 3.0
 

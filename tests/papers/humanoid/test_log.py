@@ -24,8 +24,7 @@ from veridyn.papers.humanoid.machine import BASE, FEET, MASS
 from veridyn.papers.humanoid.walk import Performed
 from veridyn.signals.base_motion import moved_to_base
 from veridyn.signals.motion import motion
-from veridyn.spatial.rotations import rot_x, rot_z
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement, rot_x, rot_z
 
 
 def left(vals: np.ndarray, reading: object) -> np.ndarray:

@@ -16,7 +16,8 @@ from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation
 from veridyn.studies.run import estimation
 from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.identify import IdentifyRun, run_identify
+from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.identify import run_identify
 
 
 def made(folder: Path, text: str) -> Estimation:

@@ -45,8 +45,7 @@ from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, L
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.inertia import INERTIAL, from_centre
-from veridyn.spatial.rotations import rpy
-from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+from veridyn.spatial.rotations import MDH, Placement, rotation_to_axis, rpy
 
 UNKNOWN = ("stiffness", "damping", "inertia")  # may be so; others are constants inside laws
 

@@ -26,8 +26,7 @@ from veridyn.model.graph import Body, BodyJoint
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.rotations import rot_z, snapped
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_z, rotation_to_axis, snapped
 
 Base = Literal["auto", "fixed", "free"]
 VIRTUAL = 1e-13  # kg and kg*m^2: a body with less is one without inertia that MuJoCo would not take as such

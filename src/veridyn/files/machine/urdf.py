@@ -43,8 +43,7 @@ from veridyn.model.graph import GRAVITY, Body
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.spatial.rotations import rot_z
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_z, rotation_to_axis
 
 Base = Literal["fixed", "free"]
 FIRST_MOMENTS = ("MX", "MY", "MZ", "M")

@@ -16,8 +16,7 @@ from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLink
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.place import GROUND
-from veridyn.spatial.rotations import rot_z
-from veridyn.spatial.transforms import rotation_to_axis
+from veridyn.spatial.rotations import rot_z, rotation_to_axis
 
 Part = TypeVar("Part", UrdfLink, UrdfJoint)
 

@@ -24,7 +24,7 @@ from veridyn.model.parameters import Drift, ParameterSet, Uncertainty
 from veridyn.model.place import GROUND, Attachment, Marker, PointRef, numbers
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 WIDTH = 110
 _PLAIN = re.compile(r"[A-Za-z_](?:[\w .-]*[\w])?|[1-9][0-9]*", re.ASCII)

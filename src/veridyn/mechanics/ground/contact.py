@@ -21,7 +21,7 @@ from veridyn.mechanics.tree.recursion.kinematics import root_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 
 @checked

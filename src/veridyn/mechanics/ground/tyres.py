@@ -23,20 +23,25 @@ from veridyn.mechanics.laws import constant_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
-from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
-from veridyn.spatial.linalg import (
+from veridyn.spatial.algebra import (
     IDENTITY,
     ZERO,
+    Algebra,
     Mat,
+    Scalar,
     Vec,
+    add,
     cross,
     dot,
+    hyperbolic_tangent,
     minus,
+    mul,
     plus,
     product,
     rotate,
     rotate_back,
     scaled,
+    sub,
 )
 
 SPEED_FLOOR = 1.0  # m/s, the least denominator of a slip

@@ -25,7 +25,7 @@ from veridyn.model.load import moved_load
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Assembly, Attachment
 from veridyn.spatial.inertia import moved as moved_inertia
-from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+from veridyn.spatial.rotations import MDH, Placement, rotation_to_axis
 
 Frame = tuple[Array, Array]
 SIX = ("x", "y", "z", "yaw", "pitch", "roll")

@@ -23,7 +23,7 @@ from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_ident
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.inertia import INERTIAL, broken_law
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 NO_TREE = (
     "The machine has no tree, which parameters, regressors, inverse dynamics, identification and excitation need. It can be observed in "

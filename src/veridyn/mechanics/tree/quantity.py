@@ -44,8 +44,21 @@ from veridyn.model.elements.element import Element
 from veridyn.model.graph import Loop
 from veridyn.model.load import Drive, Force, components
 from veridyn.model.place import GROUND, Attachment
-from veridyn.spatial.algebra import Scalar, add, mul
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, minus, plus, rotate, rotate_back, scaled
+from veridyn.spatial.algebra import (
+    IDENTITY,
+    ZERO,
+    Mat,
+    Scalar,
+    Vec,
+    add,
+    cross,
+    minus,
+    mul,
+    plus,
+    rotate,
+    rotate_back,
+    scaled,
+)
 from veridyn.symbolic.derivative import reverse
 from veridyn.symbolic.expression import Expression, Number
 

@@ -24,7 +24,7 @@ from veridyn.model.parameter_set import Acted
 from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.place import GROUND, Assembly
 from veridyn.model.sensor import Sensor
-from veridyn.spatial.linalg import Mat, Vec
+from veridyn.spatial.algebra import Mat, Vec
 from veridyn.spatial.rotations import is_rotation
 
 CUTS: Mapping[str, str] = MappingProxyType(

@@ -28,8 +28,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Home, Marker, moved_place
 from veridyn.model.sensor import ON_COORDINATE
 from veridyn.spatial.inertia import INERTIAL, moved
-from veridyn.spatial.rotations import rot_z
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement, rot_z
 
 SHIFTED = {"spring": "rest", "cubic": "rest", "bump_stop": "gap"}  # the constant that b is taken off
 NOT_SHIFTABLE = ("dead_zone", "relaxation")  # whose laws know the place c = 0

@@ -1,25 +1,18 @@
-"""What must hold of a machine's graph, every fault found before any is raised; and where two machines differ, to the last bit."""
+"""What must hold of a machine's graph; every fault is found before any is raised."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at, within
-from veridyn.model.elements.element import Element
-from veridyn.model.graph import FORMULATIONS, MachineGraph, PointDescription
-from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint, Link, check_capsule
+from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
+from veridyn.model.graph import FORMULATIONS, MachineGraph
+from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint, check_capsule
 from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.rotations import is_rotation
-
-if TYPE_CHECKING:
-    from veridyn.model.machine import Machine
 
 OUT_OF_PLANE_ERROR = 1e-9  # by how much a placement may leave the plane of a planar machine
 
@@ -234,68 +227,3 @@ def _prescribed(graph: MachineGraph, faults: Faults) -> None:
 
 def _listed(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-PARTS = (
-    *("name", "formulation", "dimension", "gravity", "joints", "loads", "sensors", "prescribed"),
-    *("controllers", "transmission", "assembly", "uncertainty", "car"),
-)
-
-
-def differences(one: Machine, other: Machine) -> tuple[str, ...]:
-    """The parts in which two machines differ, by name: "joints", "elements", "parameters" and so on; nothing where they are equal.
-
-    Parameters are compared where the joints of the machine can be spanned by a tree.
-    """
-    found = [part for part in PARTS if _plain(getattr(one, part)) != _plain(getattr(other, part))]
-    if [_link(link) for link in one.links] != [_link(link) for link in other.links]:
-        found.append("bodies")
-    if [_element(e) for e in one.elements] != [_element(e) for e in other.elements]:
-        found.append("elements")
-    if _description(one.description) != _description(other.description):
-        found.append("points")
-    if _parameters(one) != _parameters(other):
-        found.append("parameters")
-    return tuple(found)
-
-
-def equal_parts(one: object, other: object) -> bool:
-    """Whether two parts of machines, or sequences of them, are the same to the last bit."""
-    return _plain(one) == _plain(other)
-
-
-def _link(link: Link) -> object:
-    return link.name, link.real, link.label, _plain(link.ten), _plain(link.frames), _plain(link.capsules)
-
-
-def _element(element: Element) -> object:
-    return _plain(replace(element, name=element.parameter_name))
-
-
-def _description(description: PointDescription | None) -> object:
-    return None if description is None else _plain(replace(description, without_tree=()))
-
-
-def _parameters(machine: Machine) -> object:
-    try:
-        return _plain(machine.parameters)
-    except ModelError:
-        if machine.description is None:
-            raise
-        return None  # no tree has this machine, so it has no parameters
-
-
-def _plain(value: object) -> object:
-    """Nested tuples that are equal where the values have the same bits; NaN is equal to itself, and −0 is not 0."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value).__name__, *((f.name, _plain(getattr(value, f.name))) for f in fields(value))
-    if isinstance(value, Mapping):
-        return tuple((str(key), _plain(item)) for key, item in value.items())
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):  # either stands for a sequence
-        return tuple(_plain(item) for item in value)
-    if isinstance(value, float | np.number) or (isinstance(value, int) and not isinstance(value, bool)):
-        value = float(value)
-        return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
-    return value

@@ -33,8 +33,7 @@ from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.streaming.guarded import GuardedStream, guarded_stream
-from veridyn.observe.streaming.stream import StreamStep, as_vector, statuses
+from veridyn.observe.streaming.stream import GuardedStream, StreamStep, as_vector, guarded_stream, statuses
 from veridyn.observe.system import System
 from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
 

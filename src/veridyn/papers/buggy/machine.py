@@ -28,8 +28,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment, Marker, numbers
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.rotations import rot_x, rot_z
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_x, rot_z, rotation_to_axis
 
 Tyres = Literal["magic", "linear", "none"]
 CORNERS = ("fl", "fr", "rl", "rr")

@@ -57,8 +57,8 @@ from veridyn.papers.car.simulator.description import CHASSIS, Vehicle
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, prepare
+from veridyn.spatial.algebra import Mat
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.spatial.linalg import Mat
 from veridyn.studies.identified import Trace, trace
 
 Record = Callable[[Experiment, CarKnown], CarRecord]

@@ -24,7 +24,7 @@ from veridyn.signals.base_motion import MarkerFit, fit_markers, pose_at, smoothe
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
 from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 MARKERS = {
     "chest": (0.06, 0.0, 0.12),

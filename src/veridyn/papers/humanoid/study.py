@@ -40,7 +40,7 @@ from veridyn.papers.humanoid.walk import SOLE_AXES, Performed, performed, prescr
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import pseudo_inertia
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 from veridyn.studies.identified import Trace, trace
 from veridyn.studies.result import ParameterRow, Result, collected_warnings
 

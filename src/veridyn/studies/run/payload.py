@@ -20,14 +20,14 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie, Uncertainty
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL, cross_matrix, six
-from veridyn.spatial.rotations import rpy
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement, rpy
 from veridyn.studies.config.identify import ElementSettings, IdentifyFile
 from veridyn.studies.config.identify_sections import PayloadFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.identify import IdentifyRun, run_identify
+from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import loaded_fit, study_machine
 
 NAME = "payload"

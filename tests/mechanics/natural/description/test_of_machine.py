@@ -21,7 +21,7 @@ from veridyn.model.place import Assembly, Attachment, Marker
 from veridyn.model.point_parts import Angle, Distance, Elevation
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 BOX = from_centre(1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.1, 0.15]))
 

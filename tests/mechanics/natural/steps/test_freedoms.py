@@ -26,8 +26,7 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.place import Attachment
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.rotations import rot_x, rot_y, rot_z, rotation_of
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_x, rot_y, rot_z, rotation_of, rotation_to_axis
 
 Array = NDArray[np.float64]
 CART, BOB, LENGTH, G = 3.0, 2.0, 0.7, 9.81

@@ -26,7 +26,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
 from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 PHI, PHI_DOT = 2.53083926, -2.5638753  # FACTS 6, at 4 s: DOP853 and Pinocchio agree to 1e-10
 

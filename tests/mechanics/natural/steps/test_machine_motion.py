@@ -24,7 +24,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment, Marker
 from veridyn.simulate.simulator import Driven, Tracking
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rotation_to_axis
 
 Array = NDArray[np.float64]
 PRECISE = Method(rtol=1e-9, atol=1e-11)

@@ -39,7 +39,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import spring
 from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 from veridyn.symbolic.kernel import this_host
 
 WIDTHS = (2, 4, 8)

@@ -33,7 +33,7 @@ from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 from veridyn.symbolic.expression import Graph, count
 
 CAR = Tree.build([Body("car", None, "fixed"), Body("wheel", "car")], base="free")

@@ -12,7 +12,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper, drive_gain
 from veridyn.model.graph import Body
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 def test_motion_carries_the_forces_that_acted() -> None:

@@ -20,7 +20,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body, Loop
 from veridyn.model.place import Assembly, Attachment
 from veridyn.papers.hexapod.machine import hexapod
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.place import Assembly, Attachment
 from veridyn.papers.hexapod.machine import truth
 from veridyn.spatial.inertia import from_centre
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer, "hexapod": truth}
 

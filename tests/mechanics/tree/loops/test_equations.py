@@ -12,7 +12,7 @@ from veridyn.mechanics.tree.structure import CUTS
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body, Loop
 from veridyn.model.place import Attachment
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 
 def machine(cut: str) -> Tree:

@@ -29,7 +29,7 @@ from veridyn.model.graph import Body, Loop
 from veridyn.model.motion import Motion
 from veridyn.model.place import Assembly, Attachment
 from veridyn.model.point_parts import Angle, Damper, Point, Spring, uniform_bar
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement
 
 N = 7
 

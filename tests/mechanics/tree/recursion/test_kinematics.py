@@ -16,7 +16,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper, motor_inertia, offset, spring
 from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 ROUNDING = 1e-12
 SEEDS = range(64)

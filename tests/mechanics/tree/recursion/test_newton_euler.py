@@ -26,7 +26,7 @@ from veridyn.mechanics.tree.recursion.newton_euler import (
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
 from veridyn.spatial.algebra import ARRAYS, FLOATS
-from veridyn.spatial.transforms import MDH
+from veridyn.spatial.rotations import MDH
 
 
 def mdh_transform(p: MDH) -> np.ndarray:

@@ -13,7 +13,8 @@ from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.observe.result import Track
 from veridyn.studies.config.study import load_study
 from veridyn.studies.config.text import study_text
-from veridyn.studies.run.observe import ObserveRun, observe_study
+from veridyn.studies.run.observe import observe_study
+from veridyn.studies.run.observed import ObserveRun
 
 DRIVE = Bicycle(duration=12.0, rate=25.0).drive(3)
 MODEL = """veridyn: 2

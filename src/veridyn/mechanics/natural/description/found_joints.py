@@ -20,8 +20,7 @@ from veridyn.model.link import Joint, JointKind
 from veridyn.model.place import GROUND, Attachment, Marker, PointRef
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.point_parts import RigidBody
-from veridyn.spatial.rotations import rot_x, rot_y, rot_z
-from veridyn.spatial.transforms import Placement, rotation_to_axis
+from veridyn.spatial.rotations import Placement, rot_x, rot_y, rot_z, rotation_to_axis
 
 Pose = tuple[Array, Array]
 NEW_DIRECTION_SINE = 1e-6  # sine from which on a direction counts as a new one, as in mechanics/natural

@@ -23,7 +23,7 @@ from veridyn.model.place import GROUND, Marker, PointRef, numbers
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.point_parts import Point, RigidBody, UnitVector, rigid_body
 from veridyn.spatial.inertia import inertia_matrix
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.spatial.rotations import MDH, Placement
 
 Pose = tuple[Array, Array]
 SAME_PLACE = 1e-9  # m: two joints of one body at one place

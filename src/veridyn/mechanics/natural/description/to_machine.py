@@ -38,8 +38,7 @@ from veridyn.model.point_parts import (
     ten_of,
 )
 from veridyn.model.sensor import Sensor
-from veridyn.spatial.rotations import rot_x
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.rotations import Placement, rot_x
 
 PERPENDICULAR_COSINE = 1e-9  # cosine below which two directions are perpendicular
 ON_AXIS_M = 1e-9  # m

@@ -24,8 +24,7 @@ from veridyn.mechanics.natural.equations.forces import moment_map
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import ROAD_INPUTS, SLIPS
-from veridyn.spatial.algebra import is_zero, mul
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec
+from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, is_zero, mul
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.derivative import forward
 from veridyn.symbolic.emit_llvm import emit

@@ -32,8 +32,7 @@ from veridyn.mechanics.tree.recursion.sensing import Moving, Output, moving, rea
 from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.spatial.algebra import Scalar, add, is_zero, mul
-from veridyn.spatial.linalg import IDENTITY, product, skew
+from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, skew
 from veridyn.symbolic.derivative import along, forward, reverse, seeded
 from veridyn.symbolic.expression import Expression, Graph, Number, live
 

@@ -23,8 +23,7 @@ from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies, minu
 from veridyn.mechanics.tree.recursion.newton_euler import State, Wrench, outward
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
-from veridyn.spatial.linalg import rotation_matrix
+from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rotation_matrix, rounded_sign
 from veridyn.symbolic.kernel import Single
 
 ZERO = np.zeros(1)

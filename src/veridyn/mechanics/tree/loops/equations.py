@@ -13,8 +13,22 @@ from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Loop
 from veridyn.model.place import GROUND, Attachment
-from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
-from veridyn.spatial.linalg import ZERO, Mat, Vec, cross, dot, minus, plus, rotate, scaled
+from veridyn.spatial.algebra import (
+    ZERO,
+    Algebra,
+    Mat,
+    Scalar,
+    Vec,
+    add,
+    cross,
+    dot,
+    minus,
+    mul,
+    plus,
+    rotate,
+    scaled,
+    sub,
+)
 
 X, Y, Z = 0, 1, 2
 COUNTS = {"spherical": 3, "turning": 5, "universal": 4, "cylindrical": 4, "sliding": 5, "planar": 3, "fixed": 6}

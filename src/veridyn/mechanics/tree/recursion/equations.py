@@ -28,9 +28,25 @@ from veridyn.mechanics.tree.recursion.newton_euler import (
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.spatial.algebra import ARRAYS, Algebra, Scalar, add, is_zero, mul
+from veridyn.spatial.algebra import (
+    ARRAYS,
+    ZERO,
+    Algebra,
+    Mat,
+    Scalar,
+    Vec,
+    add,
+    dot,
+    is_zero,
+    mul,
+    plus,
+    product,
+    rotate,
+    scaled,
+    skew,
+    transposed,
+)
 from veridyn.spatial.inertia import inertia_matrix
-from veridyn.spatial.linalg import ZERO, Mat, Vec, dot, plus, product, rotate, scaled, skew, transposed
 
 Ten = tuple[Scalar, ...]
 NOTHING: Ten = (0.0,) * 10

@@ -19,8 +19,22 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, Marker
 from veridyn.model.elements.kinds import KINDS
 from veridyn.model.machine import Machine
-from veridyn.spatial.algebra import Algebra, Scalar, add, mul
-from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, cross, dot, minus, plus, product, rotate, scaled
+from veridyn.spatial.algebra import (
+    IDENTITY,
+    ZERO,
+    Algebra,
+    Scalar,
+    Vec,
+    add,
+    cross,
+    dot,
+    minus,
+    mul,
+    plus,
+    product,
+    rotate,
+    scaled,
+)
 
 
 @dataclass(frozen=True, eq=False)

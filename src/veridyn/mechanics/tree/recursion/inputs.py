@@ -18,7 +18,7 @@ from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, rotation_matrix
+from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, rotation_matrix
 from veridyn.symbolic.expression import Graph, Number
 
 BLOCK = 2048  # samples whose temporaries stay in cache

@@ -20,9 +20,23 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.place import GROUND
-from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
+from veridyn.spatial.algebra import (
+    ARRAYS,
+    IDENTITY,
+    ZERO,
+    Mat,
+    Scalar,
+    Vec,
+    add,
+    cross,
+    dot,
+    mul,
+    plus,
+    product,
+    rotate,
+    scaled,
+)
 from veridyn.spatial.inertia import inertia_matrix
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, dot, plus, product, rotate, scaled
 
 
 @takes_machine

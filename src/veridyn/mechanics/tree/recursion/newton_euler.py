@@ -13,23 +13,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
-from veridyn.spatial.inertia import inertia_matrix
-from veridyn.spatial.linalg import (
+from veridyn.spatial.algebra import (
     IDENTITY,
     ZERO,
+    Algebra,
     Mat,
+    Scalar,
     Vec,
+    add,
     cross,
     dot,
     is_null,
     minus,
+    mul,
     plus,
     product,
     rotate,
     rotate_back,
     scaled,
+    sub,
 )
+from veridyn.spatial.inertia import inertia_matrix
 
 Wrench = tuple[Vec, Vec]
 NO_WRENCH: Wrench = (ZERO, ZERO)

@@ -33,19 +33,24 @@ from veridyn.model.load import Drive, Force, Load, check_loads, components
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
-from veridyn.spatial.algebra import ARRAYS, Algebra, Scalar, add, mul, sub
-from veridyn.spatial.linalg import (
+from veridyn.spatial.algebra import (
+    ARRAYS,
     IDENTITY,
     ZERO,
+    Algebra,
     Mat,
+    Scalar,
     Vec,
+    add,
     cross,
     dot,
     minus,
+    mul,
     plus,
     rotate,
     rotate_back,
     rotation_matrix,
+    sub,
 )
 
 Triple = tuple[float, float, float]

@@ -25,8 +25,7 @@ from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames
 from veridyn.mechanics.tree.recursion.sensing import load_rows
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import channels, components
-from veridyn.spatial.algebra import add, is_zero, mul, sub
-from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotate, rotate_back, rotation_matrix
+from veridyn.spatial.algebra import IDENTITY, ZERO, Vec, add, is_zero, mul, rotate, rotate_back, rotation_matrix, sub
 from veridyn.symbolic.derivative import along
 from veridyn.symbolic.expression import Number
 

@@ -17,9 +17,8 @@ from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_tyre
-from veridyn.observe.car.log import lateral_measurements
+from veridyn.observe.car.log import PathNoise, lateral_measurements, path_start, path_system
 from veridyn.observe.car.observation import CarObservation, follow_car, observed_car, run_car
-from veridyn.observe.car.path import PathNoise, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
 from veridyn.observe.filters.ekf import EKF
@@ -37,8 +36,8 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import NAN
 from veridyn.studies.run.car.identify import fitted_rows
 from veridyn.studies.run.car.log import reference_values, study_car, study_drive, study_filter, study_method
-from veridyn.studies.run.observe import ObservedDrive, ObserveRun, consistency_figures
 from veridyn.studies.run.observe_log import withheld_figures, withhold
+from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
 
 SETTLING_S = 3.0  # left out of the figures after a start
 WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
