@@ -86,14 +86,14 @@ def axis() -> vd.Machine:
 
 
 def by_veridyn(q: Array, force: Array, start: float) -> Array:
-    """The same by veridyn's output error, with friction that holds."""
+    """The same by veridyn's output error, with friction that holds; nothing is diagnosed, as by the others."""
     t = np.arange(len(q)) / 1000.0
     log = vd.Experiment.from_arrays(t, {"q.q1": q, "force.q1": force}, {"q.q1": "m", "force.q1": "N"})
     motion = vd.motion(axis(), log, vd.Signals(rate=RATE, lowpass=50.0, trim=0.0))
     q, qd = motion.q.copy(), motion.qd.copy()
     q[0], qd[0] = start, 0.0  # as every tool is given it
     motion = replace(motion, q=q, qd=qd)
-    fit = vd.identify(axis(), motion, vd.estimators.OutputError(initial="measured", friction_speed=0.0))
+    fit = vd.identify(axis(), motion, vd.estimators.OutputError(initial="measured", friction_speed=0.0), diagnose="off")
     return np.array([fit.values[fit.names.index(n)] for n in ("M1", "Fv", "Fc", "c")])
 
 

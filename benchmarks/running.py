@@ -4,7 +4,8 @@ A 7-joint arm follows a reference by PD controllers sampled at 1 kHz. Both tools
 each tick held: the error at the end against veridyn's own run with steps of 10 µs is printed for both, and is the same. MuJoCo is timed by
 its `rollout`, in which nothing is Python, under the forces that the controllers gave; veridyn computes its controllers too. Then 256
 sets of parameters on both cores, side by side in vector registers; the residual with Jacobian of 49 parameters of a machine of four legs of
-three joints, with steps of order four; and that of a measured Go2 as its study fits it (VERIDYN_DATA), all numbers of its drives.
+three joints, with steps of order four; that of a measured Go2 as its study fits it (VERIDYN_DATA), all numbers of its drives; steps of a
+four-bar linkage over its joints and of a crane in natural coordinates; and the fit of EMPS by simulation beside SciPy's on a compiled loop.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import veridyn as vd
 from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
+from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import Placement
 
@@ -241,9 +243,47 @@ def go2() -> dict[str, float]:
     return {"go2_unknowns": float(count), "go2_residual_with_jacobian_s": spent[0], "go2_residual_s": spent[1]}
 
 
+def loops() -> dict[str, float]:
+    """Steps of order four per second of CPU, a four-bar linkage by its joints and a crane by its points; and 1 s of both by DOP853."""
+    step, found = 2e-3, {}
+    for name in ("linkage", "crane"):
+        machine = vd.load_model(f"veridyn:{name}.yaml")
+        q = closed_home(machine) if machine.closed else np.array([0.5, 0.1])
+        taken = []
+        for method in (
+            vd.dynamics.Method("RK4", step=step, friction_speed=0.02),
+            vd.dynamics.Method(friction_speed=0.02),
+        ):
+            drive = vd.manoeuvres.Driven(1.0, 100.0, q, np.zeros(machine.n), method=method)
+            drive.run(machine)  # compiles or loads
+            before = time.process_time()
+            drive.run(machine)
+            taken.append(time.process_time() - before)
+        found |= {f"{name}_steps_per_second": 1.0 / step / taken[0], f"{name}_chosen_s": taken[1]}
+    return found
+
+
+def emps() -> dict[str, float]:
+    """CPU seconds of both fits by simulation, in turn, and rms in mm on the file with pulses; nothing without the log."""
+    if not (Path(os.environ.get("VERIDYN_DATA", "")) / "emps").is_dir():
+        return {}
+    from benchmarks.peers_emps import by_scipy, by_veridyn, in_veridyn, judged, read
+
+    q, force, start = read("DATA_EMPS.mat")
+    spent = {"veridyn": np.inf, "scipy": np.inf}
+    p = by_veridyn(q, force, start)
+    by_scipy(q, force, start)
+    for _ in range(3):
+        for name, fit in (("veridyn", by_veridyn), ("scipy", by_scipy)):
+            before = time.process_time()
+            fit(q, force, start)
+            spent[name] = min(spent[name], time.process_time() - before)
+    return {"emps_veridyn_s": spent["veridyn"], "emps_scipy_s": spent["scipy"], "emps_pulses_mm": judged(p, in_veridyn)}
+
+
 def lines() -> list[str]:
     """What `make bench` writes."""
-    one, many, legs, real = one_trajectory(), many_sets(), four_legs(), go2()
+    one, many, legs, real, closed, axis = one_trajectory(), many_sets(), four_legs(), go2(), loops(), emps()
     quick, errors = one["veridyn_steps_per_second"] / 1e3, (one["veridyn_error_rad"], one["mujoco_error_rad"])
     return [
         f"- 7-joint arm under PD at 1 kHz, steps of order four: {quick:,.0f} thousand steps a second, "
@@ -256,6 +296,11 @@ def lines() -> list[str]:
         *([f"- A measured Go2, 16 s at 1 kHz: residual with the Jacobian of {real['go2_unknowns']:.0f} numbers of its drives "
            f"{real['go2_residual_with_jacobian_s']:.2f} s on one core (goal 1.5), residual alone {real['go2_residual_s']:.2f} s."]
           if real else []),
+        f"- Steps of order four: four-bar linkage {closed['linkage_steps_per_second'] / 1e3:,.0f} thousand a second, crane in natural "
+        f"coordinates {closed['crane_steps_per_second'] / 1e3:,.1f}; 1 s by DOP853 in {closed['linkage_chosen_s']:.2f} and "
+        f"{closed['crane_chosen_s']:.2f} s.",
+        *([f"- EMPS by simulation, without diagnosis: {axis['emps_veridyn_s']:.2f} s of CPU, SciPy on a compiled loop "
+           f"{axis['emps_scipy_s']:.2f} s; {axis['emps_pulses_mm']:.2f} mm on the pulses."] if axis else []),
     ]  # fmt: skip
 
 
@@ -264,7 +309,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
-    found = {**one_trajectory(), **many_sets(), **four_legs(), **go2()}
+    found = {**one_trajectory(), **many_sets(), **four_legs(), **go2(), **loops(), **emps()}
     if asked.json:
         print(json.dumps(found))
         return
