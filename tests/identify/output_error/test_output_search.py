@@ -21,7 +21,11 @@ def test_the_step_is_that_of_all_unknowns_at_once(damping: float) -> None:
     spread = np.stack([np.eye(len(machine.parameters))[machine.parameters.index(n)] for n in NAMES], axis=1)
     start = drawn().parameters.values
     problem = OutputProblem(
-        Shooting(machine=machine, friction_speed=SOFT), 4, groups, lambda x: start + spread @ x, spread
+        shooting=Shooting(machine=machine, friction_speed=SOFT),
+        free=4,
+        groups=groups,
+        values_of=lambda x: start + spread @ x,
+        spread=spread,
     )
     x, (runs,) = np.zeros(len(NAMES)), groups
     initial = [np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1)]
@@ -57,7 +61,11 @@ def test_a_machine_that_cannot_be_simulated_has_no_residuals() -> None:
     initial = [np.concatenate([g.q[:, 0], g.qd[:, 0]], axis=1) for g in groups]
     shooting = Shooting(machine=machine, friction_speed=SOFT)
     nothing = OutputProblem(
-        shooting, 4, groups, lambda x: -machine.parameters.values, np.zeros((len(machine.parameters), 1))
+        shooting=shooting,
+        free=4,
+        groups=groups,
+        values_of=lambda x: -machine.parameters.values,
+        spread=np.zeros((len(machine.parameters), 1)),
     )
     assert nothing.residuals(np.zeros(1), initial) is None
 
@@ -76,7 +84,11 @@ def test_a_linearisation_is_made_once_and_serves_other_weights(monkeypatch: pyte
     spread = np.stack([np.eye(len(machine.parameters))[machine.parameters.index(n)] for n in NAMES], axis=1)
     start = drawn().parameters.values
     problem = OutputProblem(
-        Shooting(machine=machine, friction_speed=SOFT), 4, groups, lambda x: start + spread @ x, spread
+        shooting=Shooting(machine=machine, friction_speed=SOFT),
+        free=4,
+        groups=groups,
+        values_of=lambda x: start + spread @ x,
+        spread=spread,
     )
     x, initial, made = np.zeros(len(NAMES)), [g.initial for g in groups], []
     own = OutputProblem.columns

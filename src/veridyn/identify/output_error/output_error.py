@@ -226,7 +226,8 @@ class OutputError(Estimator):
             constants=self.constants,
         )
         free = model.size if self.initial == "estimated" else 0
-        return OutputProblem(model, free, cut(machine, motions, self.horizon), values_of, spread)
+        groups = cut(machine, motions, self.horizon)
+        return OutputProblem(shooting=model, free=free, groups=groups, values_of=values_of, spread=spread)
 
 
 def _nothing_linear(machine: Machine, title: str, problem: FitProblem) -> Fit:

@@ -305,7 +305,7 @@ def _orthonormal(
             yield W / sigma[:, None] @ inverse, residual / sigma
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OutputProblem:
     """Runs with the simulation that is to reproduce them; x are the base parameters and, behind them, the constants of laws."""
 
