@@ -267,7 +267,7 @@ def load_terms(machine: Machine, joints: Sequence[str]) -> tuple[DriveUnknown, .
             prior=0.0,
             spread=LOAD_SIGMA,
             scales=False,
-            low=0.0 if key == "load_friction" else -math.inf,
+            low=0.0,
         )
         for key in LOAD
         for c in machine.controllers

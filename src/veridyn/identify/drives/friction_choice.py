@@ -80,11 +80,11 @@ def choose_terms(
         except IdentificationError:
             new = found
         decrease = found.cost - new.cost
-        kept = decrease > needed * len(chosen)
-        tried += [
-            Rung(problem.unknowns[k].joints[0], problem.unknowns[k].key, decrease / len(chosen), needed, kept)
-            for k in chosen
-        ]
+        kept, share = decrease > needed * len(chosen), decrease / len(chosen)
+        by_load = [k for k in chosen if problem.unknowns[k].key in LOAD]
+        if not kept and 0 < len(by_load) < len(chosen):  # terms of other joints have another try without them
+            chosen = by_load
+        tried += [Rung(problem.unknowns[k].joints[0], problem.unknowns[k].key, share, needed, kept) for k in chosen]
         if kept:
             problem, found = settle(larger, new, iterations)
     return problem, found, tuple(tried)
@@ -101,11 +101,16 @@ def promises(
     J = linear.columns.reshape(-1, linear.columns.shape[2])
     r, JA = linear.residuals.ravel(), J[:, active]
     best: dict[str, tuple[float, int]] = {}
-    yielding = {problem.unknowns[k].joints[0] for k in active if problem.unknowns[k].key == PRESLIDING}
+    yielding, loaded = (
+        {problem.unknowns[k].joints[0] for k in active if problem.unknowns[k].key == key}
+        for key in (PRESLIDING, "load_friction")
+    )
     for k, u in enumerate(problem.unknowns):
         if k in active or u.key not in RUNGS or (u.joints[0], u.key) in gone:
             continue
         if u.key in LOAD and u.joints[0] in yielding:  # load adds to friction that holds
+            continue
+        if u.key == "backdrive_friction" and u.joints[0] not in loaded:  # it is more of what grows with load
             continue
         c = J[:, k]
         across = JA.T @ c
