@@ -156,7 +156,7 @@ def ground_blocks(run: GroundRun) -> list[Block]:
     )
     shown = {"x": "base.x", "yaw": "base.yaw"}
     return [
-        _ground_table(run.scores, 0, caption, 0.0),
+        *_ground_tables(run.scores, 0, caption, 0.0),
         Figure([way, below], "Drive"),
         Figure(
             error_plots(score, run.scores["error_ekf"], shown),
@@ -183,7 +183,7 @@ def coarse_blocks(run: GroundRun) -> list[Block]:
     )
     shown = {"x": "base.x", "y": "base.y", "yaw": "base.yaw"}
     return [
-        _ground_table(run.coarse, 1, caption, run.caught),
+        *_ground_tables(run.coarse, 1, caption, run.caught),
         Figure(
             error_plots(score, run.coarse["error_ekf"], shown),
             "Errors",
@@ -226,14 +226,16 @@ def printed_blocks(found: Mapping[str, Scored]) -> list[Block]:
     ]
 
 
-def _ground_table(scores: Mapping[str, Scored], table: int, caption: str, after: float) -> Table:
+def _ground_tables(scores: Mapping[str, Scored], table: int, caption: str, after: float) -> list[Table]:
+    """Table 7 or 8 beside the thesis', and the other observers of the thesis."""
+
     def of(name: str) -> Callable[[str], Pair]:
         return lambda q: (scores[name].rms(q, after), scores[name].largest(q, after))
 
     def thesis(q: str) -> Pair | None:
         return REAL_DRIVE[q][table] if q in REAL_DRIVE else None
 
-    names = {"plain": "model alone", **OTHERS, "ekf": WORDS["ekf"]}
-    columns: dict[str, Callable[[str], Pair | None]] = {"thesis": thesis}
-    columns |= {word: of(name) for name, word in names.items()}
-    return table_of(columns, caption, strong=(len(columns) + 1,))
+    columns: dict[str, Callable[[str], Pair | None]] = {"thesis": thesis, "model alone": of("plain")}
+    columns |= {word: of(name) for name, word in WORDS.items()}
+    others = table_of({word: of(name) for name, word in OTHERS.items()}, "Variants of the thesis' observers.")
+    return [table_of(columns, caption, strong=(len(columns) + 1,)), others]
