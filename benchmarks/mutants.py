@@ -267,18 +267,19 @@ def main() -> None:
     drawn = [population[k] for k in np.random.default_rng(given.seed).permutation(len(population))[: given.count]]
     chosen = [m for m in drawn if m.words not in equivalent and _named(m.file, given.only)]
     outcomes = recorded(given.results)
-    kept = {k: said for k, said in outcomes.items() if not (given.again and said == "passes")}
+    settled = {k for k, said in outcomes.items() if not (given.again and said == "passes")}
     with tempfile.TemporaryDirectory() as cache:
         own = folder()
         if own is not None:
             os.environ[SHARED_VARIABLE] = str(own)  # is read, and never written
         os.environ[VARIABLE] = cache
-        for mutant, said in tried([m for m in chosen if known(m) not in kept], 60.0 * given.minutes):
-            kept[known(mutant)] = said
+        for mutant, said in tried([m for m in chosen if known(m) not in settled], 60.0 * given.minutes):
+            outcomes[known(mutant)] = said
             if given.results is not None:
                 with given.results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps([known(mutant), said]) + "\n")
-    print(report([(m, kept[known(m)]) for m in chosen if known(m) in kept]))
+    # What `--again` had no time for stays as it was: else every change that was not noticed would be left out of the share.
+    print(report([(m, outcomes[known(m)]) for m in chosen if known(m) in outcomes]))
     left_out = f"without {len(drawn) - len(chosen)} that are equivalent or not asked for"
     print(f"{len(chosen)} of {len(population)} changes drawn by seed {given.seed}, {left_out}")
 

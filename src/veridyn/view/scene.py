@@ -310,8 +310,9 @@ def rail_ends(machine: NaturalSystem, q: Array, beyond: float) -> Array:
     found = []
     for joint in m.joints:
         on, carried = joint.a, joint.b
-        slides = joint.kind in ("cylindrical", "sliding", "inline") and isinstance(on, Marker) and on.body == GROUND
-        if not slides or (carried.body if isinstance(carried, Marker) else carried) not in heavy:
+        if not isinstance(on, Marker) or on.body != GROUND or joint.kind not in ("cylindrical", "sliding", "inline"):
+            continue
+        if (carried.body if isinstance(carried, Marker) else carried) not in heavy:
             continue
         start, axis = np.array(on.at), np.array(on.axis) / np.linalg.norm(on.axis)
         along = (y @ g.point(carried).T - start) @ axis
