@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError, ModelError
-from veridyn.identify.draws import uncertainty_of
+from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.gains import gain_names
 from veridyn.identify.result import Fit
 from veridyn.mechanics.single_track.of_machine import refuse_of_car

@@ -351,7 +351,7 @@ class Fit:
         IdentificationError
             Where the mass matrix is not positive definite in some pose, or a direction was not excited.
         """
-        return above("veridyn.identify.draws", "identified_machine")(self, unexcited)
+        return above("veridyn.identify.delivery", "identified_machine")(self, unexcited)
 
     @checked
     def predict(self, data: Motion | Experiment) -> Array:

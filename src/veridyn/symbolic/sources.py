@@ -26,7 +26,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("mechanics", "signals"),
     ("model",),
     ("symbolic", "spatial"),
-    ("method",),
     ("arguments",),
     ("settings",),
     ("argument_words",),

@@ -51,4 +51,4 @@ def test_the_growth_of_the_friction_model() -> None:
     grown = (Growth("rigid bodies", 10, 100.0, 0.9, ("A", "B")), Growth("dry friction", 12, 250.0, 0.95, ("A", "r1")))
     table, text = growth_blocks(grown, {"A": "p1"})
     assert table.rows[1] == ["dry friction", "12", "250", "2.50", "0.950", "p1 and r1"]
-    assert "2.5 times, is by dry friction" in text.text
+    assert "2.50 times, is by dry friction" in text.text

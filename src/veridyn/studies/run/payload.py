@@ -10,7 +10,7 @@ import numpy as np
 
 from veridyn.errors import DataError, IdentificationError, ModelError, did_you_mean
 from veridyn.files.yaml_reader import Place
-from veridyn.identify.draws import unexcited_directions
+from veridyn.identify.delivery import unexcited_directions
 from veridyn.identify.estimator import WLS
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.gains import estimated_gains, gain_names
