@@ -277,7 +277,8 @@ class Passing:
             if gate is None:
                 return passed
             if OUTLIER not in passed.status.tolist():
-                gate.taken((passed.status == USED).astype(np.int64))
+                if not gate.whole:
+                    gate.taken((passed.status == USED).astype(np.int64))
                 return passed
             return self._weighed(gate, passed, gate.beyond(passed.correction), values, flags, inputs, sigma)
         if self._plain is None:

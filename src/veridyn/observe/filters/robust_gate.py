@@ -69,7 +69,12 @@ class RobustGate:
 
     @property
     def some_open(self) -> bool:
-        return bool(self._state[OPEN].any())
+        return not self._whole and bool(self._state[OPEN].any())
+
+    @property
+    def whole(self) -> bool:
+        """Whether all gates are shut and every allowance is whole, so that good readings change nothing."""
+        return self._whole
 
     def beyond(self, c: Correction) -> NDArray[np.bool_]:
         """The readings (m,) beyond the gate, of those that are used or that a gate has refused."""
