@@ -27,8 +27,16 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
-from veridyn.identify.diagnosis import structure as s
-from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
+from veridyn.identify.diagnosis.causes import (
+    DRIFTING_ENCODER,
+    ENCODER_ZERO,
+    KINDS,
+    PLURAL,
+    Damage,
+    causes_of,
+    place_of,
+    words_of,
+)
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.few_levels import few_levels
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
@@ -45,9 +53,20 @@ from veridyn.identify.diagnosis.score_test import (
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.diagnosis.structure import (
     ASYMMETRIC,
+    CABLE,
+    DRY,
+    FLEXIBLE,
+    GRAVITY,
     IN_STEPS,
     LATE_FORCE,
+    LOAD_FRICTION,
     LOW_PASS,
+    PAYLOAD,
+    PRESLIDING,
+    SPRING,
+    STRIBECK,
+    VISCOUS,
+    WARM_UP,
 )
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
@@ -57,6 +76,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.resample import uniform_rate
 
+OFFSET, SCALE, FORCE_DRIFT, SIZE = "force offset", "force scale", "force drift", "machine size"  # kinds of causes
 MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same
 # Of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
 FURTHER_SHARE = 0.1
@@ -114,7 +134,7 @@ def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
         best = structure or sensor
         assert best is not None  # one of them is clear
         return best
-    offset = (sensor.cause.kind, structure.cause.kind) == ("force offset", ASYMMETRIC)
+    offset = (sensor.cause.kind, structure.cause.kind) == (OFFSET, ASYMMETRIC)
     if offset and sensor.cause.where == structure.cause.where and sensor.criterion > structure.criterion:
         return sensor  # the dry part of that friction is an offset; nothing of the rest is seen
     if structure.cause.kind in BEHIND_REVERSALS and sensor.cause.kind in BEHIND_REVERSALS:
@@ -265,10 +285,7 @@ def _untestable(names: Sequence[tuple[str, str]]) -> str:
     by_kind: dict[str, list[str]] = {}
     for kind, where in names:
         by_kind.setdefault(kind, []).append(f"'{where}'")
-    said = [
-        PLURAL[kind] + (f" of {', '.join(places)}" if kind != "machine size" else "")
-        for kind, places in by_kind.items()
-    ]
+    said = [PLURAL[kind] + (f" of {', '.join(places)}" if kind != SIZE else "") for kind, places in by_kind.items()]
     return f"{'; '.join(said)}: the parameters take up whatever is wrong there, so no test of this log can show it."
 
 
@@ -303,79 +320,74 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
     return Mistake(best.kind, words.fault(also, evidence), measured)
 
 
-ZERO, DRIFT, OFFSET, SCALE = "encoder zero", "encoder drift", "force offset", "force scale"
-FORCE_DRIFT, SIZE = "force drift", "machine size"
-
 # What separates a pair; the order does not matter.
 _PAIRS = {
     frozenset(
-        (s.LATE_FORCE, s.LOW_PASS)
+        (LATE_FORCE, LOW_PASS)
     ): "fast reversals: a filter rounds their steps off, a delay moves them as they are",
     frozenset(
-        (s.LATE_FORCE, s.VISCOUS)
+        (LATE_FORCE, VISCOUS)
     ): "the same path with faster reversals: a delay grows with acceleration, friction with speed",
     frozenset(
-        (s.LATE_FORCE, s.FLEXIBLE)
+        (LATE_FORCE, FLEXIBLE)
     ): "the same path slower: a delay stays as long, a joint that yields follows its load",
     frozenset(
-        (s.LATE_FORCE, s.PRESLIDING)
+        (LATE_FORCE, PRESLIDING)
     ): "the same path slower: a delay stays as long, friction that yields takes longer to slide",
     frozenset(
-        (s.LOAD_FRICTION, s.DRY)
+        (LOAD_FRICTION, DRY)
     ): "the same motion with another payload: friction of the load grows, Coulomb friction does not",
     frozenset(
-        (s.LOAD_FRICTION, SCALE)
+        (LOAD_FRICTION, SCALE)
     ): "the same path at other speeds: a factor does not turn with the direction of motion",
-    frozenset((s.LOAD_FRICTION, s.WARM_UP)): "the same motion again, warm, and with another payload",
+    frozenset((LOAD_FRICTION, WARM_UP)): "the same motion again, warm, and with another payload",
     frozenset(
-        (s.GRAVITY, ZERO)
+        (GRAVITY, ENCODER_ZERO)
     ): "rests in other poses, the first joint turned: a slope stays where it is, a zero turns with its joint",
     frozenset(
-        (s.GRAVITY, s.CABLE)
+        (GRAVITY, CABLE)
     ): "rests in other poses, the first joint turned: a slope stays where it is, a cable goes along",
-    frozenset((s.GRAVITY, OFFSET)): "rests in other poses: an offset stays the same in all of them",
+    frozenset((GRAVITY, OFFSET)): "rests in other poses: an offset stays the same in all of them",
     frozenset(
-        (s.ASYMMETRIC, OFFSET)
+        (ASYMMETRIC, OFFSET)
     ): "a rest that is approached from both sides: an offset stays, friction changes its side",
     frozenset(
-        (s.SPRING, s.CABLE)
+        (SPRING, CABLE)
     ): "the joint over its whole range: a spring goes on growing, a cable that winds round comes back",
     frozenset(
-        (s.SPRING, ZERO)
+        (SPRING, ENCODER_ZERO)
     ): "the joint in other poses of the joints before it: gravity changes with them, a spring does not",
-    frozenset((s.WARM_UP, FORCE_DRIFT)): "the same motion again, warm: a sensor drifts on, friction does not",
-    frozenset((s.WARM_UP, s.PAYLOAD)): "the same motion with the load known to be there from the start",
+    frozenset((WARM_UP, FORCE_DRIFT)): "the same motion again, warm: a sensor drifts on, friction does not",
+    frozenset((WARM_UP, PAYLOAD)): "the same motion with the load known to be there from the start",
     frozenset(
-        (DRIFT, FORCE_DRIFT)
+        (DRIFTING_ENCODER, FORCE_DRIFT)
     ): "rests in one and the same pose at the start and at the end, seen by another sensor of position",
-    frozenset(
-        (s.ROTOR, SCALE)
-    ): "the same path at half the speed: a factor stays, what a rotor takes falls to a quarter",
-    frozenset((ZERO, SIZE)): "rests in other poses, and one distance between joints measured by hand",
+    frozenset((ROTOR, SCALE)): "the same path at half the speed: a factor stays, what a rotor takes falls to a quarter",
+    frozenset((ENCODER_ZERO, SIZE)): "rests in other poses, and one distance between joints measured by hand",
 }
 # What shows a cause by itself, beside the parameters that it moves.
 _ALONE = {
-    s.ROTOR: "the same motion of the joint in another pose of the joints behind it: the moment of links changes, a rotor's does not",
-    s.DRY: "sweeps of the joint at several constant speeds, both ways",
-    s.VISCOUS: "sweeps of the joint at several constant speeds, both ways",
-    s.ASYMMETRIC: "sweeps of the joint at several constant speeds, both ways",
-    s.STRIBECK: "slow sweeps of the joint at several constant speeds, down to a creep",
-    s.LOAD_FRICTION: "the same motion with another payload",
-    s.PRESLIDING: "slow reversals of the joint, by less and less",
-    s.SPRING: "rests of the joint over its whole range",
-    s.CABLE: "rests of the joint over its whole range",
-    s.WARM_UP: "the same motion cold, and again when the machine is warm",
-    s.FLEXIBLE: "rests under several known loads, the position of the link measured besides",
-    s.GRAVITY: "rests in many poses, the first joint turned right round",
-    s.PAYLOAD: "one log before that moment and one behind it",
+    ROTOR: "the same motion of the joint in another pose of the joints behind it: the moment of links changes, a rotor's does not",
+    DRY: "sweeps of the joint at several constant speeds, both ways",
+    VISCOUS: "sweeps of the joint at several constant speeds, both ways",
+    ASYMMETRIC: "sweeps of the joint at several constant speeds, both ways",
+    STRIBECK: "slow sweeps of the joint at several constant speeds, down to a creep",
+    LOAD_FRICTION: "the same motion with another payload",
+    PRESLIDING: "slow reversals of the joint, by less and less",
+    SPRING: "rests of the joint over its whole range",
+    CABLE: "rests of the joint over its whole range",
+    WARM_UP: "the same motion cold, and again when the machine is warm",
+    FLEXIBLE: "rests under several known loads, the position of the link measured besides",
+    GRAVITY: "rests in many poses, the first joint turned right round",
+    PAYLOAD: "one log before that moment and one behind it",
     SCALE: "the same motion with a payload of known mass",
-    s.LATE_FORCE: "the same path with faster reversals",
-    s.LOW_PASS: "the same path with faster reversals",
-    s.IN_STEPS: "the same motion with more digits in the column",
+    LATE_FORCE: "the same path with faster reversals",
+    LOW_PASS: "the same path with faster reversals",
+    IN_STEPS: "the same motion with more digits in the column",
     FORCE_DRIFT: "rests in one and the same pose at the start and at the end",
     OFFSET: "a rest that is approached from both sides",
-    ZERO: "rests in several poses, or the index mark of the encoder",
-    DRIFT: "rests in one and the same pose at the start and at the end",
+    ENCODER_ZERO: "rests in several poses, or the index mark of the encoder",
+    DRIFTING_ENCODER: "rests in one and the same pose at the start and at the end",
     SIZE: "one distance between joints measured by hand",
 }
 
