@@ -22,6 +22,7 @@ from veridyn.observe.filters.kernels.free_step import (
     FreeSettings,
     free_step,
 )
+from veridyn.observe.filters.kernels.robust_gate import gated_of
 from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
 from veridyn.observe.filters.update import noise_of_readings, threshold
 from veridyn.observe.machine import MachineSystem
@@ -94,6 +95,7 @@ class FreeStep:
                 led=np.zeros(still.motion.shape),
             ),
             corrected=corrected_of(n, m, system.considered),
+            gate=gated_of(n, m, system.reports_changes),
             clock=np.array([0, 1, 0, 0, 0], dtype=np.int64),
             of=np.zeros(1),
             out=np.zeros(self._layout.size),
@@ -118,6 +120,11 @@ class FreeStep:
     def refresh(self, steps: int) -> None:
         """Compute derivatives at every so many steps only."""
         self._parts.clock[1] = steps
+
+    def gate_readings(self) -> Array:
+        """Let all readings from now on pass a robust gate in machine code: its state, as a `RobustGate` has it."""
+        self._parts.gate.on[0] = 1
+        return self._parts.gate.state
 
     def __call__(
         self,

@@ -35,6 +35,7 @@ from veridyn.mechanics.natural.steps.free_kernel import (
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
 from veridyn.observe.filters.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
+from veridyn.observe.filters.kernels.robust_gate import Gated, correct_gated, restore
 
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
@@ -119,6 +120,7 @@ class FreeFilter(NamedTuple):
     flags: Codes
     found: FreePrediction
     corrected: Corrected
+    gate: Gated
     clock: Numbers  # (5,) steps so far, steps from one derivative to the next, whether there are factors, sub-steps that F and Q are of,
     # whether the state of the step before is closed with Φ_q in hand
     of: Vector  # (1,) the step (s) that the derivatives are of
@@ -129,7 +131,7 @@ class FreeFilter(NamedTuple):
 def free_step(address: NDArray[np.int64], dt: float) -> int:
     """One filter step over dt seconds with what stands in the record, the results into `out`; `DONE`, or `REFERENCE`."""
     s = opened(address, FreeFilter)
-    p, c = s.found, s.corrected
+    p, c, g = s.found, s.corrected, s.gate
     placed = s.clock[4] == 1 and _stands(s)
     s.clock[4] = 0
     if not _predict(s, dt, placed):
@@ -143,11 +145,16 @@ def free_step(address: NDArray[np.int64], dt: float) -> int:
         p.residual[j] = e
     if not all_finite(p.x, p.P, p.y, p.H):
         return REFERENCE
-    if correct_into(p.P, p.H, s.sensors.R, p.residual, s.flags, s.settings.limit, c) != DONE:
-        return REFERENCE
+    if g.on[0] != 0:
+        code = correct_gated(p.P, p.H, s.sensors.R, p.residual, s.flags, s.values, c, g)
+    else:
+        code = correct_into(p.P, p.H, s.sensors.R, p.residual, s.flags, s.settings.limit, c)
+        g.used[0] = int(c.statistics[DOF])
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
-    if c.statistics[DOF] > 0.0 and not _retract(s):
+    if code != DONE or (g.used[0] > 0 and not _retract(s)):
+        if g.on[0] != 0:
+            restore(g)
         return REFERENCE
     put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
     s.clock[4] = 1
