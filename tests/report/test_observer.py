@@ -17,7 +17,7 @@ def test_the_page_holds_everything() -> None:
         "Observers on a crane",
         "Innovations",
         "Consistency",
-        "What nobody measured",
+        "Unmeasured quantities",
         "smoother (RTS)",
         "player",
     ):

@@ -142,7 +142,7 @@ def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
         blocks.append(
             Figure([_errors(run, drive)], "Error of the sideslip angle", "Shaded: ±2σ as the filter states it.")
         )
-    return [Section("What nobody measures", blocks, "Shaded: ±2σ.")]
+    return [Section("Unmeasured quantities", blocks, "Shaded: ±2σ.")]
 
 
 def _errors(run: ObserveRun, drive: ObservedDrive) -> Plot:

@@ -52,7 +52,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
             "What the observer estimates. Shaded: its own 95 % band.",
         ),
         *(
-            [Section("Virtual sensors", [Figure(_virtual(run))], "What nobody measured. Shaded: the 95 % band.")]
+            [Section("Virtual sensors", [Figure(_virtual(run))], "Quantities without a sensor. Shaded: the 95 % band.")]
             if run.virtual
             else []
         ),

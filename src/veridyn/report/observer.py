@@ -57,7 +57,7 @@ def observation_page(
         Section("Errors", [_errors(study), _filters(study)], note),
         Section("Innovations", _innovations(study), "Readings minus their predictions."),
         Section("Consistency", _consistency(study), "Whether the filters know how wrong they are."),
-        Section("What nobody measured", _virtual(study), "Virtual sensors of the chosen filter, with 95 % bands."),
+        Section("Unmeasured quantities", _virtual(study), "Virtual sensors of the chosen filter, with 95 % bands."),
         Section("Can it be seen, does it hold", _trust(study), "Observability, stability, energy and constraints."),
         *more,
     ]

@@ -250,7 +250,7 @@ def _loads(machine: Machine, columns: Mapping[str, Array], units: Mapping[str, s
 def _filter(machine: Machine, known: set[str], names: Sequence[str]) -> list[str]:
     drives = [f.name for f in mechanism_of(machine).loads if isinstance(f, Drive) and f.name not in known]
     unknown = (
-        f"  unknown: {flow(drives)} # guessed: motors whose force the log does not tell; estimated with the state"
+        f"  unknown: {flow(drives)} # guessed: motors whose force the log lacks; estimated with the state"
         if drives
         else "  # unknown: [] # loads or coordinates whose force is estimated; one on each independent coordinate if left out"
     )
@@ -260,7 +260,7 @@ def _filter(machine: Machine, known: set[str], names: Sequence[str]) -> list[str
         "  name: ekf # smoother uses the whole log, for every instant",
         unknown,
         f"  independents: {flow(list(names))} # guessed: the coordinates that the states are made of",
-        "  gate: 0.9999 # guessed: an honest reading passes with this probability",
+        "  gate: 0.9999 # guessed: a good reading passes with this probability",
         "  # frozen_after: 10 # repeats of one number that mean a sensor hangs",
     ]
 
@@ -302,11 +302,11 @@ def _virtual(machine: Machine) -> list[str]:
     moving = [p.name for p in parts.points if not p.fixed]
     lines = [
         "",
-        "virtual: # what nobody measured; kinds: position, velocity, acceleration, gyroscope, spring, reaction, …",
+        "virtual: # unmeasured quantities; kinds: position, velocity, acceleration, gyroscope, spring, reaction, …",
     ]
     lines += [f"  {flow(f'at_{p}')}: {{kind: position, on: {flow(p)}}}" for p in moving[:SHOWN_POINTS]]
     if not moving:
-        lines[-1] = "virtual: {} # what nobody measured"
+        lines[-1] = "virtual: {} # unmeasured quantities"
     shared = {p: b.name for b in parts.bodies for p in b.points if sum(p in o.points for o in parts.bodies) > 1}
     lines += [
         f"  # force_{p}: {{kind: reaction, on: [{flow(b)}, {flow(p)}]}}" for p, b in list(shared.items())[:SHOWN_POINTS]
@@ -355,7 +355,7 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
         "  tuned: [slip_error, bank]",
     ]
     if wanted == "observe":
-        lines.append("virtual: [sideslip, front_force, rear_force] # what nobody measured")
+        lines.append("virtual: [sideslip, front_force, rear_force] # unmeasured quantities")
     return "\n".join(lines) + "\n"
 
 
