@@ -91,3 +91,8 @@ def test_the_source_distribution_holds_what_its_tests_read() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
 def test_workflows_and_templates_are_yaml(path: Path) -> None:
     assert isinstance(yaml(path), dict)
+
+
+def test_what_the_matrix_tries_exists() -> None:
+    named = re.findall(r'"(tests/[^"]+)"', (ROOT / "packaging/matrix.py").read_text(encoding="utf-8"))
+    assert named and not [name for name in named if not (ROOT / name).is_file()]

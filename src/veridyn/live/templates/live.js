@@ -204,7 +204,8 @@ const drawStrip = (s, rows) => {
   for (const row of told) p.lineTo(x(row[1]), y(row[3][s.k]));
   p.stroke(); p.fillStyle = colours.soft;
   p.strokeStyle = colours.paper; p.lineWidth = 3; p.lineJoin = "round";
-  for (const [v, at, base] of [[high, 1, "top"], [low, height - 1, "bottom"]]) { p.textBaseline = base; p.strokeText(short(v, 3), 2, at); p.fillText(short(v, 3), 2, at); }
+  const places = Math.max(3, 2 + Math.ceil(Math.log10(Math.max(Math.abs(high), Math.abs(low)) / (high - low))));  // so that both ends of a narrow strip differ
+  for (const [v, at, base] of [[high, 1, "top"], [low, height - 1, "bottom"]]) { const text = short(v, Math.min(places, 12)); p.textBaseline = base; p.strokeText(text, 2, at); p.fillText(text, 2, at); }
 };
 const writeStrip = (s) => {
   const row = live.rows[live.rows.length - 1];
