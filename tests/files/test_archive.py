@@ -16,7 +16,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.graph import Body
 from veridyn.model.link import Joint, Link

@@ -7,7 +7,7 @@ import pytest
 
 from veridyn.errors import ModelError
 from veridyn.model.car import PARAMETERS, TABLE, CarDescription, car_link, car_parameters, car_with, check_car
-from veridyn.model.check.differences import equal_parts
+from veridyn.model.differences import equal_parts
 
 SMALL = {"mass": 900.0, "front": 1.0, "rear": 1.4}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.single_track import (
     PriorValue,
     car_machine,

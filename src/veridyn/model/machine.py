@@ -14,8 +14,7 @@ from veridyn.arrays import Array
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
-from veridyn.model.check.machine import check_graph, check_prescribed, formulation_fault
-from veridyn.model.check.motion import check_motion
+from veridyn.model.check import check_graph, check_motion, check_prescribed, formulation_fault
 from veridyn.model.controller import Controlled, Controller, check_controllers
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.elements.element import Element

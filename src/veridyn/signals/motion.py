@@ -33,7 +33,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
-from veridyn.model.check.motion import MachineParts
+from veridyn.model.check import MachineParts
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose

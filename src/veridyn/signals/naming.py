@@ -37,7 +37,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import ALIKE, DataError, DataWarning, Fault, Faults, did_you_mean, warn
-from veridyn.model.check.motion import MachineParts
+from veridyn.model.check import MachineParts
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive

@@ -23,7 +23,7 @@ from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text, save_model
 from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.elements.element import (
     Element,
     Marker,

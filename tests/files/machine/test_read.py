@@ -13,7 +13,7 @@ from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
 from veridyn.files.yaml_reader import EXAMPLES
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.elements.element import Element
 from veridyn.model.link import LinkCapsule
 from veridyn.model.load import Drive, Force, Torque

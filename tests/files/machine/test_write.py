@@ -24,7 +24,7 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.elements.element import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque

@@ -27,7 +27,7 @@ from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.dynamics import onto_closure
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, energy
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.buggy.drive import Standing, settle

@@ -23,7 +23,7 @@ from veridyn.files.machine.write_parts import (
 )
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.check.differences import equal_parts
+from veridyn.model.differences import equal_parts
 from veridyn.model.graph import PointDescription
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import (

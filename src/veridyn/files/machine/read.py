@@ -32,7 +32,7 @@ from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.check import check_elements, check_tree
 from veridyn.mechanics.tree.elsewhere import SIX, on_six_joints
-from veridyn.model.check.machine import check_graph
+from veridyn.model.check import check_graph
 from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
 from veridyn.model.flexible import Flexible, check_flexible

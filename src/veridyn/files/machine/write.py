@@ -35,7 +35,7 @@ from veridyn.files.machine.write_parts import (
     transmission_lines,
 )
 from veridyn.files.yaml_nodes import compose
-from veridyn.model.check.differences import differences, equal_parts
+from veridyn.model.differences import differences, equal_parts
 from veridyn.model.flexible import Flexible, flexible_joints
 from veridyn.model.graph import SIGMA, Body, joints_of_bodies
 from veridyn.model.link import Joint, Link

@@ -13,8 +13,7 @@ from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.structure import KNOW_LOOPS, OPEN_ONLY, Rows, TreeStructure, check_loops
-from veridyn.model.check.machine import check_prescribed
-from veridyn.model.check.motion import check_motion
+from veridyn.model.check import check_motion, check_prescribed
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import GRAVITY, Body, Loop
 from veridyn.model.load import Load, Transmission, check_loads

@@ -15,7 +15,7 @@ from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism, machine_of_points
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.point_parts import Rotor, ten_of
 
 FILES = {name: text for name, text in vars(machine_files).items() if name.isupper() and isinstance(text, str)}

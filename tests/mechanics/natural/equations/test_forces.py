@@ -32,7 +32,7 @@ from veridyn.mechanics.natural.steps.minimal import minimal, start_of
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
-from veridyn.model.check.differences import differences
+from veridyn.model.differences import differences
 from veridyn.model.elements.element import Element, bump_stop, coulomb, cubic, dead_zone, law, table, tanh_friction
 from veridyn.model.load import Torque
 from veridyn.model.machine import Machine
