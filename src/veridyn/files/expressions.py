@@ -1,7 +1,7 @@
 """Numbers in a model file: formulas, and angles that are quarter turns but for the digits they were written with.
 
 A formula has numbers, constants, arithmetic and a few functions; never code. The text is parsed and every node of it must be of a short
-list, so that nothing but arithmetic is left (:mod:`veridyn.model.elements.formula_text`). It is computed with operators that know floats
+list, so that nothing but arithmetic is left (:mod:`veridyn.model.elements.own_law`). It is computed with operators that know floats
 only, so that no power fills the memory.
 
 1.5708, 3.14159 and −1.57 are quarter turns. An angle that is off a right angle by 4e-6 rad makes a machine in which, to rounding, more
@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from veridyn.errors import DataWarning, Fault, FileError, warn
-from veridyn.model.elements.formula_text import FormulaWords, parsed, refuse
+from veridyn.model.elements.own_law import FormulaWords, parsed, refuse
 
 MAX_NUMBER = 1e50  # no quantity in SI units is larger, and the square of a larger one may overflow
 MAX_LENGTH = 200  # characters; a longer formula belongs in several constants
