@@ -303,7 +303,7 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 def _identify_flexible(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """deflection.csv has the measured and predicted deflection of every joint on the validation logs; model.yaml what is determined."""
     from veridyn.report.drives import flexible_page, flexible_verdict
-    from veridyn.studies.run.flexible import run_flexible
+    from veridyn.studies.run.drives import run_flexible
 
     done = run_flexible(loaded, progress)
     return _recorded_encoders(loaded, done, flexible_page, flexible_verdict, "deflection.csv")

@@ -11,8 +11,7 @@ from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, FRAMES
 from veridyn.report.words import listed, measured, number, percent, unit_text
 from veridyn.studies.result import Result
-from veridyn.studies.run.drives import DrivesRun
-from veridyn.studies.run.flexible import FlexibleRun
+from veridyn.studies.run.drives import DrivesRun, FlexibleRun
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
 
