@@ -24,7 +24,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.papers.buggy.ground import CAUGHT_S, COARSE_GPS, coarse_sensors, drawn_start, uncertain
 from veridyn.papers.buggy.machine import CORNERS
 from veridyn.papers.buggy.observers import QUANTITIES, UNITS, best_observer, error_ekf, force_observer
-from veridyn.papers.buggy.page_tables import REAL_DRIVE
+from veridyn.papers.buggy.page_sections import REAL_DRIVE
 from veridyn.papers.buggy.study import LARGEST, TABLES
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from veridyn.papers.buggy.observers import UNITS
-from veridyn.papers.buggy.page_tables import REAL_DRIVE, Pair, both
+from veridyn.papers.buggy.page_sections import REAL_DRIVE, Pair, both
 from veridyn.papers.buggy.study import LARGEST, TABLES
 
 FIGURES = Path(__file__).resolve().parent / "papers" / "buggy.json"

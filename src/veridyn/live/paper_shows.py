@@ -21,7 +21,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
-from veridyn.papers.buggy.page_drive import buggy_layer
+from veridyn.papers.buggy.page_sections import buggy_layer
 from veridyn.papers.buggy.trials import CRUISE, EASED, FULL, RACK
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre

@@ -9,16 +9,19 @@ from scipy.stats import t as student_t
 
 from veridyn.observe.consistency.findings import SEVERAL
 from veridyn.papers.buggy.observers import COURSE_SIGMA, QUANTITIES
-from veridyn.papers.buggy.page_drive import CURVE_POINTS, OTHER, paths, replay
-from veridyn.papers.buggy.page_tables import (
+from veridyn.papers.buggy.page_sections import (
+    CURVE_POINTS,
     INPUT_LEAD,
+    OTHER,
     PRINTED_LEAD,
     coarse_blocks,
     coarse_lead,
     ground_blocks,
     ground_lead,
     input_blocks,
+    paths,
     printed_blocks,
+    replay,
     run_blocks,
 )
 from veridyn.papers.buggy.study import (

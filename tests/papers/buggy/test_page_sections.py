@@ -7,13 +7,17 @@ from veridyn.papers.buggy.ground import GroundRun
 from veridyn.papers.buggy.inputs import NAMES, InputRun
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import QUANTITIES, Scored
-from veridyn.papers.buggy.page_tables import (
+from veridyn.papers.buggy.page_sections import (
+    CROSS,
     OTHERS,
+    RING,
     STATES,
+    band_layer,
     both,
     coarse_blocks,
     coarse_lead,
     error_plots,
+    fixes_layer,
     ground_blocks,
     ground_lead,
     input_blocks,
@@ -82,3 +86,24 @@ def test_inputs_and_rows_as_printed():
     assert "measured inputs" in table.columns[3] and figure is not None
     (printed,) = printed_blocks({name: made(0.1) for name in ("full", "116", "89", "both")})
     assert isinstance(printed, Table) and printed.columns[2:] == ("H the derivative of h", "(116)", "(89)", "both")
+
+
+def test_a_fix_appears_when_it_is_heard():
+    heard, fixes = np.array([0.0, 1.0, 2.0]), np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 1.0, 0.0]])
+    layer = fixes_layer(np.array([0.0, 1.5, 2.0]), heard, fixes, "GPS")
+    assert layer.points.shape == (3, 12, 3) and len(layer.segments) == 6
+    middles = layer.points.reshape(3, 3, 4, 3).mean(axis=2)
+    np.testing.assert_allclose(middles, [fixes[[0, 0, 0]], fixes[[0, 1, 1]], fixes])
+    for a, b in layer.segments:
+        np.testing.assert_allclose(np.linalg.norm(layer.points[:, a] - layer.points[:, b], axis=1), 2.0 * CROSS)
+
+
+def test_a_band_is_an_ellipse_of_so_many_deviations():
+    """(x − p)ᵀ C⁻¹ (x − p) is the square of the deviations at every corner."""
+    C = np.array([[[4.0, 1.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 9.0]]])
+    p = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.5]])
+    layer = band_layer(p, C, 3.0, "band")
+    assert layer.points.shape == (2, RING, 3)
+    d = layer.points[:, :, :2] - p[:, None, :2]
+    np.testing.assert_allclose(np.einsum("nki,nij,nkj->nk", d, np.linalg.inv(C), d), 9.0)
+    np.testing.assert_allclose(layer.points[:, :, 2], p[:, 2:] * np.ones(RING))
