@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.machines.described import CRANE, crane, walked
+from strangers.walks import walked
+from veridyn.machines.described import CRANE, crane
 from veridyn.observe.filters.linear import Kalman, from_rates
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from veridyn.machines.described import CRANE, crane, walked
+from strangers.walks import walked
+from veridyn.machines.described import CRANE, crane
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 
 REPOSITORY = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from veridyn.machines.described import CRANE, crane, walked
+from strangers.walks import walked
+from veridyn.machines.described import CRANE, crane
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.model.experiment import Experiment

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from strangers.bicycle_drive import Bicycle
+from strangers.walks import SPATIAL, walked
 from studies.crane_log import LOG, MECHANISM
 from veridyn.errors import FileError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.write import save_model
 from veridyn.files.yaml_reader import plain_yaml
-from veridyn.machines.described import SPATIAL, spatial, walked
+from veridyn.machines.described import spatial
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.papers.fourbar.machine import fourbar_run

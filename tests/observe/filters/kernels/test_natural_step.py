@@ -10,7 +10,8 @@ import pytest
 
 from observe.test_machine_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
-from veridyn.machines.described import CRANE, SPATIAL, crane, spatial
+from strangers.walks import SPATIAL
+from veridyn.machines.described import CRANE, crane, spatial
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.machine import Machine
