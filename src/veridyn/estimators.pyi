@@ -55,7 +55,7 @@ from veridyn.identify.flexible.one_encoder import identify_resonance as identify
 from veridyn.identify.flexible.two_encoders import FlexibleFit as FlexibleFit
 from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleSettings
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
-from veridyn.identify.friction.evidence import FrictionLadder as FrictionLadder
+from veridyn.identify.friction.ladder import FrictionLadder as FrictionLadder
 from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
 from veridyn.identify.friction.stribeck import stribeck_speeds as stribeck_speeds
 from veridyn.identify.laboratory import Trial as Trial

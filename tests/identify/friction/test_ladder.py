@@ -12,7 +12,7 @@ import veridyn as vd
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import IdentificationError
 from veridyn.estimators import FrictionLadder, friction_ladder
-from veridyn.identify.friction.evidence import LadderStep
+from veridyn.identify.friction.ladder import LadderStep
 from veridyn.identify.friction.terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings

@@ -16,7 +16,7 @@ from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimators.trust import Trust
-from veridyn.identify.friction.evidence import FrictionLadder
+from veridyn.identify.friction.ladder import FrictionLadder
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine

@@ -34,8 +34,7 @@ from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
-from veridyn.identify.friction.evidence import FrictionLadder
-from veridyn.identify.friction.ladder import friction_ladder
+from veridyn.identify.friction.ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
