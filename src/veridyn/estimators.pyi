@@ -26,7 +26,6 @@ from veridyn.identify.drives.drive_result import DriveEstimate as DriveEstimate
 from veridyn.identify.drives.drive_result import DriveReplay as DriveReplay
 from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit
 from veridyn.identify.drives.drive_run import DriveRun as DriveRun
-from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimator import OLS as OLS
 from veridyn.identify.estimator import WLS as WLS
@@ -60,6 +59,7 @@ from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
 from veridyn.identify.friction.stribeck import stribeck_speeds as stribeck_speeds
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
+from veridyn.identify.laboratory import encoder_offsets as encoder_offsets
 from veridyn.identify.output_error.output_error import OutputError as OutputError
 from veridyn.identify.payload import carrying as carrying
 from veridyn.identify.payload import with_payload as with_payload

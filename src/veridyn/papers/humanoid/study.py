@@ -17,12 +17,11 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.encoders import encoder_offsets
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.trust import CalibratedPrior, calibrate_prior
-from veridyn.identify.laboratory import diagnose
+from veridyn.identify.laboratory import diagnose, encoder_offsets
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
