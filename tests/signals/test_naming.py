@@ -19,8 +19,7 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.signals.motion import motion
 from veridyn.signals.naming import Naming, measured_positions, unit_faults, with_sensor_channels, with_usual_names
-from veridyn.simulate.imperfection import Imperfection
-from veridyn.simulate.readings import exact_readings
+from veridyn.simulate.imperfection import Imperfection, exact_readings
 from veridyn.simulate.simulator import Driven, exact, record
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH

@@ -25,8 +25,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.model.single_track import car_described
 from veridyn.progress import Progress, silent
-from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.simulate.readings import imperfections_of
+from veridyn.simulate.imperfection import Imperfection, Imperfections, imperfections_of
 
 Course = float | Callable[[float], float]
 LONGEST_STEP_S = 0.002

@@ -43,8 +43,7 @@ from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds
 from veridyn.simulate.car import simulate_car
-from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.simulate.readings import exact_readings, imperfections_of, wrapped
+from veridyn.simulate.imperfection import Imperfection, Imperfections, exact_readings, imperfections_of, wrapped
 
 STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.02)  # dry friction that turns round is stiff
 SMOOTH = Method(friction_speed=0.02)

@@ -24,8 +24,7 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds
 from veridyn.simulate.car import ACTING, LONGEST_STEP_S, Steered, SteeredRun, car_truth, steered_run
-from veridyn.simulate.imperfection import Imperfection
-from veridyn.simulate.readings import imperfections_of, mechanism_truth, own_sensors, wrapped
+from veridyn.simulate.imperfection import Imperfection, imperfections_of, mechanism_truth, own_sensors, wrapped
 from veridyn.simulate.simulator import Prescribed, exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
