@@ -6,7 +6,7 @@ import numpy as np
 
 from veridyn.identify.estimators.gauss_markov import ArrayEstimate
 from veridyn.identify.estimators.likelihood import Scan
-from veridyn.identify.excitation.criteria import Growth
+from veridyn.identify.excitation.problem import Growth
 from veridyn.papers.hexapod.comparison import ESTIMATORS, Trials
 from veridyn.papers.hexapod.page_trials import design_trials_blocks, growth_blocks, scan_blocks
 from veridyn.papers.hexapod.trials import DesignTrials

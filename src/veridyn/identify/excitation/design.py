@@ -19,12 +19,21 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError
 from veridyn.identify.excitation.closed import plant_of
-from veridyn.identify.excitation.criteria import Criterion, check_criterion
 from veridyn.identify.excitation.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise, noise_of
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import ExcitationProblem, drawn, excess, inside, reach_of, shares, standing
+from veridyn.identify.excitation.problem import (
+    Criterion,
+    ExcitationProblem,
+    check_criterion,
+    drawn,
+    excess,
+    inside,
+    reach_of,
+    shares,
+    standing,
+)
 from veridyn.identify.excitation.shape import SHAPES, Shape
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.model.coordinates import Rows

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.excitation.criteria import criterion
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import ExcitationProblem, shares
+from veridyn.identify.excitation.problem import ExcitationProblem, criterion, shares
 from veridyn.identify.excitation.shape import Trajectory
 from veridyn.signals.trajectory import Approach, FourierTrajectory, RunUp
 
@@ -78,7 +77,7 @@ class ExcitationPlan:
     at `rate` Hz under `noise` by the best linear estimator; noise of positions is not counted. `used`: limit → the largest share of it
     that the periodic motion uses, on a fine grid. `unchecked`: limits that nobody gave, in words, so that the motion may violate them.
     `goals`: what each start reached; `value` what the plan has (natural logarithms, see
-    :mod:`~veridyn.identify.excitation.criteria`). `condition` is that of the regressor as it is (21).
+    :mod:`~veridyn.identify.excitation.problem`). `condition` is that of the regressor as it is (21).
     """
 
     name: str

@@ -8,7 +8,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.estimators.likelihood import Scan
-from veridyn.identify.excitation.criteria import Growth
+from veridyn.identify.excitation.problem import Growth
 from veridyn.papers.hexapod.comparison import FilterComparison, Trials
 from veridyn.papers.hexapod.trials import DesignTrials
 from veridyn.report.blocks import Block, Figure, Table, Text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.identify.excitation.criteria import CRITERIA, check_criterion, correlation, criterion, growing
+from veridyn.identify.excitation.problem import CRITERIA, check_criterion, correlation, criterion, growing
 
 
 def information(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
