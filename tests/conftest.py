@@ -20,7 +20,7 @@ SHARED = {
     "car": ("papers/car/",),
     "humanoid": ("papers/humanoid/", "identify/test_encoders.py", "identify/test_laboratory.py"),
     "observers": (
-        "observe/test_free_step.py",
+        "observe/filters/test_free_step.py",
         "cli/test_fitted.py",
         "cli/test_damaged_observer.py",
     ),
