@@ -1,4 +1,4 @@
-"""A machine in joint coordinates simulated as a study file says: open or with loops, led, tracked or driven."""
+"""A machine simulated as a study file says: in joint coordinates led, tracked or driven, in natural coordinates driven or led."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.errors import VeridynError, did_you_mean
+from veridyn.errors import CapabilityError, VeridynError, did_you_mean
+from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_reader import Place
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
+from veridyn.mechanics.natural.equations.position import independent
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.steps.driven import MechanismRun, driven, led
+from veridyn.mechanics.natural.steps.integrate import Loads, NaturalMethod
+from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
@@ -20,13 +27,15 @@ from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
+from veridyn.model.load import Drive, channels
 from veridyn.model.machine import Machine
+from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import SampledTrajectory
 from veridyn.simulate.commanded import Commanded
 from veridyn.simulate.simulator import Driven, Prescribed, Tracking, check_led, signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import study_machine
+from veridyn.studies.run.machine import fitted_machine, model_path, study_machine
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
 
 FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
@@ -284,3 +293,133 @@ def _moved(machine: Machine, reference: Reference) -> Array:
     whole = closed_motion(machine, [0.0], q, qd, qdd)
     G = loop_jacobian(machine, whole.q)[0]
     return np.diagonal(G.T @ open_mass_matrix(machine, whole.q, engine="numpy")[0] @ G).copy()
+
+
+STEP = 1e-3  # s, where the study gives none
+EXPLICIT = ("RK4", "RK45", "DOP853")
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismSetup:
+    """A machine in natural coordinates with what it is to do; `system` is it made ready for computing."""
+
+    machine: Machine
+    system: NaturalSystem
+    duration: float
+    rate: float
+    loads: Loads | None
+    start: Mapping[str, float]
+    rates: Mapping[str, float]
+    method: NaturalMethod
+    led: Led | None
+
+    @property
+    def conservative(self) -> bool:
+        """Whether nothing feeds or brakes it."""
+        m, still = self.system.mechanism, not self.system.forces.values.any()
+        return self.led is None and self.loads is None and still and not (m.dampers or m.laws)
+
+    def run(self, duration: float, progress: Progress = silent) -> MechanismRun:
+        """The motion over `duration` seconds."""
+        system, rate, loads = self.system, self.rate, self.loads
+        if self.led is not None:
+            return led(system, duration, rate, self.led.reference, self.led.names, loads, progress=progress)
+        start, rates, method = self.start, self.rates, self.method
+        return driven(system, duration, rate, loads, start=start, rates=rates, method=method, progress=progress)
+
+
+def _natural(loaded: Loaded[SimulateFile]) -> Machine:
+    """The machine in natural coordinates; what a study can do to a tree only is refused by name."""
+    s, tree = loaded.study, "Drop it, or write formulation: tree under model."
+    given = s.model.model_dump(exclude_defaults=True)
+    faults = [
+        loaded.fault(("model", key), "only a machine in joint coordinates (a tree) takes this.", hint=tree)
+        for key in given
+        if key not in ("file", "fit", "unexcited", "formulation")
+    ]
+    if s.controller is not None:
+        what = "in natural coordinates a machine makes its motion exactly."
+        faults.append(loaded.fault(("controller",), what, "no controller", hint=tree))
+    if faults:
+        raise loaded.error(faults)
+    if s.model.fit:
+        machine = fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
+    else:
+        machine = load_model(model_path(loaded, ("model",), s.model))
+    return machine.with_formulation("natural")
+
+
+def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
+    """The mechanism and what drives it; everything the study says is checked here, before anything runs."""
+    s = loaded.study
+    machine = _natural(loaded)
+    parts = mechanism_of(machine)
+    if s.motion is None:  # a motion that is made exactly has the laws as they are
+        with loaded.placing(("integrator", "friction_speed"), CapabilityError):
+            parts = rounded(parts, s.integrator.friction_speed)
+    system = system_of(parts)
+    m = system.mechanism
+    faults = [
+        loaded.fault(
+            ("start", section, n), f"'{n}' is no coordinate of '{m.name}'.", hint=did_you_mean(n, m.coordinates)
+        )
+        for section, names in (("coordinates", s.start.coordinates), ("rates", s.start.rates))
+        for n in names
+        if n not in m.coordinates
+    ]
+    if s.start.base is not None:
+        faults.append(loaded.fault(("start", "base"), "a mechanism stands on the ground."))
+    if faults:
+        raise loaded.error(faults)
+    with loaded.placing(("start",), VeridynError):
+        q, _ = start_of(system, s.start.coordinates, s.start.rates)
+    motion = _led_points(loaded, system, q) if s.motion is not None else None
+    duration = duration_of(loaded, motion)
+    loads = _loads(loaded, system, duration)
+    return MechanismSetup(
+        machine, system, duration, s.rate, loads, s.start.coordinates, s.start.rates, _natural_method(loaded), motion
+    )
+
+
+def _led_points(loaded: Loaded[SimulateFile], system: NaturalSystem, q: Array) -> Led:
+    m = system.mechanism
+    driving = [load.coordinate for load in m.loads if isinstance(load, Drive)]
+    return followed(loaded, {c: m.unit_of(c) for c in m.coordinates}, independent(system, q, driving))
+
+
+def _loads(loaded: Loaded[SimulateFile], system: NaturalSystem, duration: float) -> Loads | None:
+    m = system.mechanism
+    units, places = {}, {}
+    for load in m.loads:
+        for k, name in enumerate(channels(load)):
+            units[name], places[name] = m.force_unit(load.name), (load.name, k)
+    given = given_inputs(loaded, units, duration)
+    if not given:
+        return None
+    own = {load.name: system.forces.values[system.forces.loads[load.name]] for load in m.loads}
+    parts: dict[str, list[tuple[int, OfTime]]] = {}
+    for name, f in given.items():
+        load, k = places[name]
+        parts.setdefault(load, []).append((k, f))
+
+    def loads(t: float) -> dict[str, ArrayLike]:
+        out: dict[str, ArrayLike] = {}
+        for load, components in parts.items():
+            values = own[load].copy()
+            for k, f in components:
+                values[k] = f(t)
+            out[load] = values
+        return out
+
+    return loads
+
+
+def _natural_method(loaded: Loaded[SimulateFile]) -> NaturalMethod:
+    s = loaded.study.integrator
+    step = STEP if s.step is None else s.step
+    if s.name in EXPLICIT:
+        return NaturalMethod("explicit", step, rule=s.name)
+    if s.name not in ("auto", "index3", "penalty", "augmented", "r_matrix"):
+        expected = f"index3, penalty, augmented, r_matrix, {', '.join(EXPLICIT)}"
+        raise loaded.error_at(("integrator", "name"), f"'{s.name}' integrates trees.", expected)
+    return NaturalMethod("index3" if s.name == "auto" else s.name, step)
