@@ -115,8 +115,7 @@ class Evidence:
         """Those of the rows, with known parameters on the measured side."""
         machine, m = machine or self.machine, motion or self.motion
         own = machine is self.machine
-        alike = own and self._moves_alike(m)
-        columns = self.own if alike else columns_of(machine, m, self.rows, every=not own, parts=True)
+        columns = self.own if own and m is self.motion else columns_of(machine, m, self.rows, every=not own, parts=True)
         y = self._forces(m, machine) - columns.known
         sizes = _sizes(y, columns.parts)
         return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes, columns.numbers)
@@ -161,7 +160,7 @@ class Evidence:
         parameters use up; too few of them say nothing. The right model leaves no channel clearly more than a wrong one does; −∞ of those
         that must.
         """
-        moved = [o for o in others if o.machine is None and not self._moves_alike(o.motion_there)]
+        moved = [o for o in others if o.machine is None and not self._moves_alike(o.motion_there, self.motion)]
         kept = [o for o, hopeless in zip(moved, self._hopeless_of_few(moved), strict=True) if not hopeless]
         full = dict(zip(map(id, kept), self._moments_of(kept), strict=True))
         place, out = self._place, []
@@ -180,15 +179,27 @@ class Evidence:
         return out
 
     def _moments_of(self, others: Sequence[Replacement], step: int = 1) -> list[tuple[SecondMoments, Array]]:
-        """Second moments and measured sides of models that move otherwise, of each `step`-th sample; columns are computed together."""
+        """Second moments and measured sides of models that move otherwise, of each `step`-th sample.
+
+        Columns are computed together, and once of those that differ in their forces alone.
+        """
         if not others:
             return []
-        motions = [o.motion_there[::step] for o in others]
-        W, known, _, _, acting = columns_of(self.machine, joined(motions), self.rows)
-        parts = [slice(k * len(motions[0]), (k + 1) * len(motions[0])) for k in range(len(others))]
+        distinct: list[Motion] = []
+        places: list[int] = []
+        for o in others:
+            m = o.motion_there
+            places.append(next((k for k, d in enumerate(distinct) if self._moves_alike(m, d)), len(distinct)))
+            distinct += [m] if places[-1] == len(distinct) else []
+        thin = [m[::step] for m in distinct]
+        W, known, _, _, acting = columns_of(self.machine, joined(thin), self.rows)
+        parts = [slice(k * len(thin[0]), (k + 1) * len(thin[0])) for k in range(len(thin))]
+        moments = [SecondMoments.of(W[:, part], acting) for part in parts]
+        sides = [self._by_drives(m) - known[:, part] for m, part in zip(thin, parts, strict=True)]
+        thinned = [o.motion_there[::step] for o in others]
         return [
-            (SecondMoments.of(W[:, part], acting), self._forces(m, self.machine) - known[:, part])
-            for part, m in zip(parts, motions, strict=True)
+            (moments[k], self._forces(m, self.machine) - self._by_drives(m) + sides[k])
+            for m, k in zip(thinned, places, strict=True)
         ]
 
     def _hopeless_of_few(self, others: Sequence[Replacement]) -> list[bool]:
@@ -255,8 +266,9 @@ class Evidence:
 
     def reduced(self, m: Motion, machine: Machine | None = None) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion, maybe of another machine."""
-        if machine is None and self._moves_alike(m):
-            return self._own_moments, self._forces(m, self.machine) - self.own.known
+        if machine is None and self._moves_alike(m, self.motion):
+            known = self.own.known + self._by_drives(m) - self._by_drives(self.motion)
+            return self._own_moments, self._forces(m, self.machine) - known
         columns = columns_of(machine or self.machine, m, self.rows, every=machine is not None)
         return SecondMoments.of(columns.W, columns.acting), self._forces(m, self.machine) - columns.known
 
@@ -284,16 +296,35 @@ class Evidence:
         """‖own_j‖² of each row (rows,), no smaller than second moments resolve."""
         return np.maximum(squares(self._own_residual), np.square(RESOLUTION * self._own_sizes[1]))
 
-    def _moves_alike(self, m: Motion) -> bool:
-        """Whether only the forces of a motion are others than here, so that its columns are the same."""
-        own = self.motion
-        pairs = [(m.q, own.q), (m.qd, own.qd), (m.qdd, own.qdd)]
+    def _moves_alike(self, m: Motion, other: Motion) -> bool:
+        """Whether only the forces of two motions differ, measured or by drives of known gains, so that their columns are the same."""
+        pairs = [(m.q, other.q), (m.qd, other.qd), (m.qdd, other.qdd)]
         for name in ("wrenches", "signals"):
-            a, b = getattr(m, name), getattr(own, name)
+            a, b = getattr(m, name), getattr(other, name)
             if a.keys() != b.keys():
                 return False
-            pairs += [(a[k], b[k]) for k in a]
+            pairs += [(a[k], b[k]) for k in a if k not in self._known_drives]
         return all(a is b for a, b in pairs)
+
+    @cached_property
+    def _known_drives(self) -> dict[str, tuple[int, float]]:
+        """Signal → which of the rows it drives, and by which known gain; of signals that nothing else depends on."""
+        p, used = self.machine.parameters, [e.signal for e in self.machine.elements]
+        out: dict[str, tuple[int, float]] = {}
+        for e in self.machine.elements:
+            if e.kind != "drive_gain" or len(e.on) > 1 or used.count(e.signal) > 1:
+                continue
+            (c, a), k = next(iter(e.on.items())), p.index(e.parameter_name)
+            if p.states[k] == "known" and c in self.rows:
+                out[e.signal] = self.rows.index(c), a * float(p.values[k])
+        return out
+
+    def _by_drives(self, m: Motion) -> Array:
+        """What known gains of drives are on the known side of the rows (rows, N): −K i."""
+        out = np.zeros((len(self.rows), len(m)))
+        for signal, (row, gain) in self._known_drives.items():
+            out[row] -= gain * m.signals[signal]
+        return out
 
     def _forces(self, m: Motion, machine: Machine) -> Array:
         y = np.zeros((len(m), len(machine.rows)))
@@ -303,6 +334,17 @@ class Evidence:
 
     def with_coordinates(self, T: Array) -> Motion | None:
         """The motion with coordinates T q: swapped, turned round or scaled. None where loops cannot be closed like that."""
+        key = T.tobytes()
+        if key not in self._changed:
+            self._changed[key] = self._with_coordinates(T)
+        return self._changed[key]
+
+    @cached_property
+    def _changed(self) -> dict[bytes, Motion | None]:
+        """Motions with other coordinates, by T_q: models that differ in their forces alone share one."""
+        return {}
+
+    def _with_coordinates(self, T: Array) -> Motion | None:
         m, machine = self.motion, self.machine
         if not machine.closed:
             return replace(m, q=m.q @ T.T, qd=m.qd @ T.T, qdd=m.qdd @ T.T)

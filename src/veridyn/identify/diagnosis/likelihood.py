@@ -14,6 +14,7 @@ own: its noise is estimated with S in the regressor, lest a damage hide in its o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +37,15 @@ MIN_VALID_SHARE = 0.5  # of the equations, that gaps and the order of the autore
 class NoisyEquations:
     """Equations W φ = y, `W` (N, R, p), `y` (N, R), divided by the rms of each row's residual in a first fit, and their noise.
 
-    `weight` (N, R): that division, zero where a sample is not `used`. `plain`: the equations as they are; `white`: behind the `filters`
-    A_j of the rows, and divided by σ_j, `before` the same without the columns that were appended last. `covariances` (R, L + 1) of the
+    `S` (N, R, k): columns of the regressor beside W that were appended last. `weight` (N, R): that division, zero where a sample is not `used`. `plain`: the equations as they are; `white`: behind the `filters`
+    A_j of the rows, and divided by σ_j, `before` the same without S. `covariances` (R, L + 1) of the
     noise, `raw` of the residual. `loss`: −2 log L, but for a constant.
     """
 
     used: Mask
     weight: Array
     W: Array
+    S: Array
     y: Array
     plain: Projected
     covariances: Array
@@ -66,7 +68,7 @@ class NoisyEquations:
         bands = Bands.for_samples(len(y))
         sums = band_sums(bands, plain.basis.transpose(1, 2, 0), plain.residual.T, x.used.T)
         spectra = noise_spectrum(bands, sums).spectra
-        return _finished(x.used, weight, W, y, plain, _transformed(bands, spectra, lags), raw, 0)
+        return _finished(x.used, weight, W, W[:, :, :0], y, plain, _transformed(bands, spectra, lags), raw)
 
     def with_columns(self, S: Array) -> NoisyEquations:
         """The same with columns S (N, R, k), as the samples have them, in the regressor; its noise is its own, or as before where that is
@@ -80,8 +82,8 @@ class NoisyEquations:
         raw = _autocovariances(plain.residual, self.used, self.lags)
         # What the parameters take of the noise is a share of it, whatever its size.
         size = raw[:, :1] / np.maximum(self.raw[:, :1], np.finfo(float).tiny)
-        covariances, W = raw + (self.covariances - self.raw) * size, np.concatenate([self.W, S], axis=2)
-        made = _finished(self.used, self.weight, W, self.y, plain, covariances, raw, S.shape[2])
+        covariances = raw + (self.covariances - self.raw) * size
+        made = _finished(self.used, self.weight, self.regressor, S, self.y, plain, covariances, raw)
         if made.loss < self.loss:
             return made
         columns, white = _filtered(S, self.filters) * self.again[:, :, None], self.white
@@ -92,7 +94,8 @@ class NoisyEquations:
             return made
         return replace(
             self,
-            W=W,
+            W=self.regressor,
+            S=S,
             plain=plain,
             covariances=covariances,
             raw=raw,
@@ -100,6 +103,11 @@ class NoisyEquations:
             before=self.white,
             loss=loss,
         )
+
+    @cached_property
+    def regressor(self) -> Array:
+        """W and S side by side."""
+        return np.concatenate([self.W, self.S], axis=2) if self.S.shape[2] else self.W
 
     @property
     def lags(self) -> int:
@@ -136,25 +144,26 @@ def _finished(
     used: Mask,
     weight: Array,
     W: Array,
+    S: Array,
     y: Array,
     plain: Projected,
     covariances: Array,
     raw: Array,
-    appended: int,
 ) -> NoisyEquations:
-    """A model whose last columns were `appended`, that many, with filters of its own."""
+    """A model with filters of its own."""
     filters = _whitening(covariances, used)
     valid = _valid(used, filters)
     left = _filtered(plain.residual[:, :, None], filters)[:, :, 0]
     again = _weight(valid, left)
-    columns, first = _filtered(W, filters) * again[:, :, None], W.shape[2] - appended
-    white = before = Projected.of(columns[:, :, :first], _filtered(y[:, :, None], filters)[:, :, 0] * again)
-    for k in range(first, W.shape[2]):
-        white = white.with_column(columns[:, :, k])
+    W_white, S_white = (_filtered(X, filters) * again[:, :, None] for X in (W, S))
+    white = before = Projected.of(W_white, _filtered(y[:, :, None], filters)[:, :, 0] * again)
+    for k in range(S.shape[2]):
+        white = white.with_column(S_white[:, :, k])
     return NoisyEquations(
         used=used,
         weight=weight,
         W=W,
+        S=S,
         y=y,
         plain=plain,
         covariances=covariances,

@@ -195,11 +195,15 @@ class Questions:
         """A cause by its own model."""
         model = self.model.with_columns(cause.columns)
         column, coefficients, there = model.combined(cause.columns)
-        scores = model.before.tested_beside(column)
-        noise = self.noise(model) if abs(float(scores.z[0])) > SUSPECTED_Z else None
-        if noise is not None:
+
+        def by_noise(z: Array) -> Array | None:
+            noise = self.noise(model) if abs(float(z[0])) > SUSPECTED_Z else None
+            if noise is None:
+                return None
             absorbed = model.before.effects(model.filtered(cause.columns))[: len(self.fit.values)] @ coefficients
-            scores = model.before.tested_beside(column, noise.scores([cause.name], absorbed[:, None]))
+            return noise.scores([cause.name], absorbed[:, None])
+
+        scores = model.before.tested_beside(column, by_noise)
         evidence = self.model.evidence(model) if there else 0.0
         size, z = float(scores.sizes[0]), float(scores.z[0])
         if cause.kind == LATE_FORCE:  # to first order near reversals: filters would weigh what it leaves out there
@@ -260,16 +264,16 @@ class Questions:
         answers: list[Answer] = []
         for (kind, _), every in families.items():
             members = self._above_zero(every) if kind in POSITIVE else every
-            if len(members) > 1 and self._promises(members):
+            rest = [self.rests[1][:, :, self.parts[k]] for k in members]
+            if len(members) > 1 and self._promises(np.concatenate(rest, axis=2)):
                 answers.append(self._together_at(members))
             if kind in ALIKE and len(every) > 1:
-                answers.append(self._alike_at(every))
+                answers += self._alike_at(every)
         return answers
 
-    def _promises(self, members: list[int]) -> bool:
-        """Whether white noise behind the filters of the model's own would seldom make as much of these together: others need no noise of
-        their own to be asked with."""
-        rest = np.concatenate([self.rests[1][:, :, self.parts[k]] for k in members], axis=2)
+    def _promises(self, rest: Array) -> bool:
+        """Whether white noise behind the filters of the model's own would seldom make as much of columns beside its regressor, together:
+        others need no noise of their own to be asked with."""
         gain = self.model.white.gain_together(rest) / self.model.white.white_variance
         return bool(chdtrc(rest.shape[2], max(gain, 0.0)) < PROMISING)
 
@@ -315,20 +319,25 @@ class Questions:
         effects = np.concatenate([self.effects[:, self.parts[k]] for k in members], axis=1)
         return self.answer(replace(first, columns=columns, also=tuple(c.where for c in others)), effects)
 
-    def _alike_at(self, members: list[int]) -> Answer:
-        """One cause whose size is known but for one number: gears yield by the same angle under their loads, or lose the same share."""
+    def _alike_at(self, members: list[int]) -> list[Answer]:
+        """One cause whose size is known but for one number: gears yield by the same angle under their loads, or lose the same share. None
+        where it promises nothing."""
         loads = {c.where: float(np.linalg.norm(c.columns)) for c in self.causes if c.kind == LOAD_FRICTION}
         flexible = self.causes[members[0]].kind == FLEXIBLE
         shares = np.array([1.0 / loads.get(self.causes[k].where, np.inf) if flexible else 1.0 for k in members])
         gains = [self._white_gain(k) if a else -1.0 for k, a in zip(members, shares, strict=True)]
         first = int(np.argmax(gains))
         shares /= shares[first] or 1.0
-        columns, effects = (
-            np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)
-            for parts in ([self.causes[k].columns for k in members], [self.effects[:, self.parts[k]] for k in members])
-        )
+
+        def together(parts: Sequence[Array]) -> Array:
+            return np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)
+
+        if not self._promises(together([self.rests[1][:, :, self.parts[k]] for k in members])):
+            return []
+        columns = together([self.causes[k].columns for k in members])
+        effects = together([self.effects[:, self.parts[k]] for k in members])
         also = tuple(self.causes[k].where for i, k in enumerate(members) if i != first and shares[i])
-        return self.answer(replace(self.causes[members[first]], columns=columns, also=also), effects)
+        return [self.answer(replace(self.causes[members[first]], columns=columns, also=also), effects)]
 
     def possible(self, a: Answer) -> bool:
         """Whether a cause of this size is one, and independent equations are enough to say so; those that its own noise leaves.

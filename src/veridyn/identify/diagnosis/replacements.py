@@ -32,7 +32,7 @@ DEFAULT = DiagnosisSettings()
 DEGREES = 180.0 / np.pi
 # Of all forces is left over: no explanation; a fast diagnosis, which sees forces as measured and not behind a filter, reports no less
 MOST = 0.5
-ASKED_TOGETHER = 32  # questions whose columns are computed in one pass: memory that stays in cache
+ASKED_TOGETHER = 64  # questions whose columns are computed in one pass: memory that stays in cache
 MAX_LISTED = 6  # readings that are listed
 
 
@@ -104,7 +104,7 @@ def _likelier(
         return []
     price = float(np.log(e.equations_count))
     worth = np.array(gains) - price * np.array([q.estimated for q in questions])
-    best = int(np.argmax(worth))
+    best = int(np.flatnonzero(np.isclose(worth, worth.max()))[0])  # of readings that are one and the same, the first asked
     if worth[best] < limit_of(len(questions), settings) or _left(e, questions[best]) > MOST:
         return []  # what explains little better than nothing is no explanation
     alike = [k for k in np.argsort(-worth) if k != best and worth[k] > worth[best] - STRONG]
@@ -163,6 +163,8 @@ def _questions(e: Evidence, positions: bool = True) -> Iterator[Replacement]:
     machine, n = e.machine, e.machine.n
     names, kinds = machine.coordinates, machine.coordinate_kinds
     given, own = [names.index(c) for c in e.given], [names.index(r) for r in e.rows]
+    if positions:
+        yield from _gears(e)  # before joints that are turned round, which may be the same
     for i, j in combinations(given, 2):
         T = np.eye(n)
         T[[i, j]] = T[[j, i]]
@@ -195,7 +197,6 @@ def _questions(e: Evidence, positions: bool = True) -> Iterator[Replacement]:
             yield from _other_scale(e, i)
     if positions:
         yield from _degrees(e)
-        yield from _gears(e)
 
 
 def _gears(e: Evidence) -> Iterator[Replacement]:

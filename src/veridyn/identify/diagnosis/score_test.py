@@ -26,8 +26,9 @@ The column of a machine of another size is s = ∂Γ̂/∂c, with every distance
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,15 +74,18 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """Equations of N samples with R rows: `basis` (N, R, rank), orthonormal columns of the weighted regressor; `residual` (N, R).
+    """Equations of N samples with R rows: `columns` (N, R, p) of the weighted regressor A; `residual` (N, R).
 
-    `back` (p, rank): parameters per unit of a basis column; `share`: N R over the number of equations, the rest being zeros.
+    `back` (p, rank): A back = Z has orthonormal columns, parameters per unit of each; `share`: N R over the number of equations, the rest
+    being zeros. `appended` (N, R, k): orthonormal columns beside A that were put into the regressor. Z itself is not made: what it asks
+    for few columns, Z Zᵀ v = A back backᵀ Aᵀ v, is less than making it.
     """
 
-    basis: Array
+    columns: Array
     residual: Array
     back: Array
-    share: float = 1.0
+    share: float
+    appended: Array
 
     @classmethod
     def of(cls, W: Array, y: Array) -> Projected:
@@ -92,18 +96,28 @@ class Projected:
         norms = np.sqrt(np.diag(G))
         norms[norms == 0.0] = 1.0
         back = _orthonormalising(A, G, norms)
-        basis = A @ back
         flat = y.ravel()
         for _ in range(2):  # once more for the digits that an ill-conditioned regressor costs
-            flat = flat - basis @ (basis.T @ flat)
-        share = N * R / max(np.count_nonzero(np.einsum("np,np->n", A, A)), 1)
-        return cls(basis.reshape(N, R, -1), flat.reshape(N, R), back, share)
+            flat = flat - A @ (back @ (back.T @ (A.T @ flat)))
+        share = N * R / max(np.count_nonzero(A.any(axis=1)), 1)
+        return cls(W, flat.reshape(N, R), back, share, np.empty((N, R, 0)))
+
+    @property
+    def basis(self) -> Array:
+        """Z (N, R, rank)."""
+        return np.asarray(self.columns @ self.back, dtype=np.float64)
+
+    def _inside(self, flat: Array) -> Array:
+        """Zᵀ s (rank, k) of columns (N R, k)."""
+        return np.asarray(self.back.T @ (self.columns.reshape(len(flat), -1).T @ flat), dtype=np.float64)
 
     def beside(self, S: Array) -> Array:
         """s_⊥ of columns S (N, R, k), zero where nothing is left."""
-        Z = self.basis.reshape(-1, self.basis.shape[2])
-        flat = S.reshape(len(Z), S.shape[2])
-        left = flat - Z @ (Z.T @ flat)
+        flat = S.reshape(self.residual.size, S.shape[2])
+        left = flat - self.columns.reshape(len(flat), -1) @ (self.back @ self._inside(flat))
+        if self.appended.shape[2]:
+            more = self.appended.reshape(len(flat), -1)
+            left -= more @ (more.T @ flat)
         size, whole = (np.einsum("nk,nk->k", v, v) for v in (left, flat))
         left[:, size <= INSEPARABLE**2 * whole] = 0.0
         return left.reshape(S.shape)
@@ -112,10 +126,11 @@ class Projected:
         """Each column of S (N, R, k) by itself; columns that are likely to be there are taken out of the noise, lest one hide another."""
         return self.tested_beside(self.beside(S))
 
-    def tested_beside(self, rest: Array, by_noise: Array | None = None) -> Scores:
+    def tested_beside(self, rest: Array, by_noise: Callable[[Array], Array | None] = lambda _: None) -> Scores:
         """The same of columns beside the regressor, as :meth:`beside` gives them.
 
-        `by_noise` (k,): scores that noise of the columns makes by itself, which say nothing: z and chance are those of what is beyond them.
+        `by_noise` makes of z scores the scores (k,) that noise of the columns makes by itself, which say nothing: z and chance are those of
+        what is beyond them.
         """
         squares = np.einsum("nrk,nrk->nk", rest, rest)
         norms = squares.sum(axis=0)
@@ -130,13 +145,12 @@ class Projected:
         windows = np.where(variance > white, windows, float(len(rest)))
         variance = np.maximum(variance, white)
         sizes = np.where(seen, g / safe, 0.0)
-        beyond, noise_variance = g, 0.0
-        if by_noise is not None:
-            beyond = np.sign(g) * np.maximum(np.abs(g) - np.abs(by_noise), 0.0)
-            noise_variance = (NOISE_KNOWN_TO * by_noise) ** 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(seen, beyond / np.sqrt(variance + noise_variance), 0.0)
-            sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
+        sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
+        z = np.where(seen, g / np.sqrt(variance), 0.0)
+        made = by_noise(z)
+        if made is not None:
+            beyond = np.sign(g) * np.maximum(np.abs(g) - np.abs(made), 0.0)
+            z = np.where(seen, beyond / np.sqrt(variance + (NOISE_KNOWN_TO * made) ** 2), 0.0)
         chance = 2.0 * stdtr(windows, -np.abs(z))
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
 
@@ -157,7 +171,7 @@ class Projected:
 
     def variance_beside(self, rest: Array) -> float:
         """The variance of an equation with columns beside the regressor (N, R, k) appended, for their number."""
-        equations = self.residual.size / self.share - self.basis.shape[2]
+        equations = self.residual.size / self.share - self.back.shape[1] - self.appended.shape[2]
         return self._white(self.unexplained(rest)) * equations / max(equations - rest.shape[2], 0.5 * equations)
 
     def sizes_of(self, rest: Array) -> Array:
@@ -201,7 +215,7 @@ class Projected:
 
     def scores_of_row(self, row: int, lines: Array, sums: Array) -> Array:
         """z scores (m,) of columns lines @ sums, (N, k) (k, m), of one row by themselves, for white noise; zero for inseparable ones."""
-        inside = self.basis[:, row].T @ lines
+        inside = np.concatenate([self.back.T @ (self.columns[:, row].T @ lines), self.appended[:, row].T @ lines])
         squares, taken, g = lines.T @ lines, inside.T @ inside, self.residual[:, row] @ lines
         whole = np.einsum("km,km->m", squares @ sums, sums)
         left = whole - np.einsum("km,km->m", taken @ sums, sums)
@@ -214,8 +228,7 @@ class Projected:
 
     def effects(self, S: Array) -> Array:
         """W⁺ s (p, k) of columns S (N, R, k): by how much one unit of each moves the parameters where it is not in the regressor."""
-        Z = self.basis.reshape(-1, self.basis.shape[2])
-        return np.asarray(self.back @ (Z.T @ S.reshape(len(Z), S.shape[2])), dtype=np.float64)
+        return np.asarray(self.back @ self._inside(S.reshape(self.residual.size, S.shape[2])), dtype=np.float64)
 
     def unexplained(self, rest: Array) -> Array:
         """The residual (N, R) that is left with columns (N, R, k), as :meth:`beside` gives them, in the regressor all at once."""
@@ -229,8 +242,7 @@ class Projected:
             return self
         unit = rest / size
         residual = self.residual - unit[:, :, 0] * float(np.sum(unit[:, :, 0] * self.residual))
-        wide = np.concatenate([self.basis, unit], axis=2)
-        return replace(self, basis=wide, residual=residual, back=np.pad(self.back, ((0, 0), (0, 1))))
+        return replace(self, appended=np.concatenate([self.appended, unit], axis=2), residual=residual)
 
 
 def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:
@@ -298,14 +310,14 @@ def best_power(noncentrality: float, alpha: float = 0.01) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TraceNoise:
-    """`columns` (p,): Σ v (∂W/∂q̈)ᵀ M over the base columns; `own`: trace (kind, where) → Σ v (∂s/∂q̈) M, where that is not zero."""
+    """`columns` (p,): Σ v (∂W/∂q̈)ᵀ M over the base columns; `own`: trace (kind, where) → Σ v (∂s/∂q̈) M."""
 
     columns: Array
-    own: dict[tuple[str, str], float]
+    own: Callable[[tuple[str, str]], float]
 
     def scores(self, names: Sequence[tuple[str, str]], a: Array) -> Array:
         """E[g] (k,) of traces with these names and a = W⁺ s (p, k)."""
-        return self.columns @ a - np.array([self.own.get(name, 0.0) for name in names])
+        return self.columns @ a - np.array([self.own(name) for name in names])
 
 
 def passed_covariances(
@@ -341,14 +353,20 @@ def passed_variance(covariances: Array, filters: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class NoiseSlopes:
-    """What unit noise of an acceleration makes of scores, for each row and coordinate: `columns` (R, n, p), `own` trace → (R, n)."""
+    """What unit noise of an acceleration makes of scores, for each row and coordinate: `columns` (R, n, p), `own` trace → (R, n), zero of
+    others; `moved` makes those of traces that move the machine, where one is asked about."""
 
     columns: Array
     own: dict[tuple[str, str], Array]
+    moved: Callable[[tuple[str, str]], Array | None]
 
     def of(self, equations: Array) -> TraceNoise:
         """Sums over all equations, `equations` (R, n): their number in each row times v_rk."""
-        own = {name: float(np.sum(equations * slopes)) for name, slopes in self.own.items()}
+
+        def own(name: tuple[str, str]) -> float:
+            slopes = self.own[name] if name in self.own else self.moved(name)
+            return 0.0 if slopes is None else float(np.sum(equations * slopes))
+
         return TraceNoise(np.tensordot(equations, self.columns, 2), own)
 
 
@@ -380,25 +398,31 @@ def noise_slopes(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> No
                 load = M @ d.moves[[machine.coordinates.index(row) for row in rows]]
                 own.setdefault(("force scale", d.name), np.zeros(shape))[:, k] = acts * (load @ M) / len(m)
                 own.setdefault((ROTOR, d.name), np.zeros(shape))[:, k] = acts * d.turns[k] * M.sum(axis=0) / len(m)
-    if machine.closed or machine.base != "fixed":
-        return NoiseSlopes(columns, own)
-    for name, (other, q, size) in _moved(machine, still).items():
-        changed = _forces(other, fit.standard, [(q, qdd) for qdd in motions_of_noise], still, rows)
-        line = own.setdefault(name, np.zeros(shape))
+
+    @cache
+    def moved(name: tuple[str, str]) -> Array | None:
+        other = None if machine.closed or machine.base != "fixed" else _moved(machine, still, name)
+        if other is None:
+            return None
+        states = [(other[1], qdd) for qdd in motions_of_noise]
+        changed, line = _forces(other[0], fit.standard, states, still, rows), np.zeros(shape)
         for (k, _, _), M, after in zip(slopes, every, changed[1:], strict=True):
-            line[:, k] = np.sum(M * (after - changed[0] - M), axis=0) / size / len(m)
-    return NoiseSlopes(columns, own)
+            line[:, k] = np.sum(M * (after - changed[0] - M), axis=0) / other[2] / len(m)
+        return line
+
+    return NoiseSlopes(columns, own, moved)
 
 
-def _moved(machine: Machine, still: Motion) -> dict[tuple[str, str], tuple[Machine, Array, float]]:
-    """Trace → machine, positions, and step of the derivative that it is."""
-    out: dict[tuple[str, str], tuple[Machine, Array, float]] = {
-        ("machine size", MACHINE): (stretched(machine, 1.0 + SIZE_STEP), still.q, SIZE_STEP)
-    }
-    joints = zip(machine.coordinates, np.eye(machine.n), strict=True)
-    for c, moves in (*joints, *((d.name, d.moves) for d in coupled_drives(machine))):
-        out["encoder zero", c] = (machine, still.q + POSITION_STEP * moves, -POSITION_STEP)
-    return out
+def _moved(machine: Machine, still: Motion, trace: tuple[str, str]) -> tuple[Machine, Array, float] | None:
+    """Machine, positions, and step of the derivative that a trace is; None of one that moves nothing."""
+    kind, where = trace
+    if kind == "machine size":
+        return stretched(machine, 1.0 + SIZE_STEP), still.q, SIZE_STEP
+    if kind != "encoder zero":
+        return None
+    drive = next((d for d in coupled_drives(machine) if d.name == where), None)
+    moves = np.eye(machine.n)[machine.coordinates.index(where)] if drive is None else drive.moves
+    return machine, still.q + POSITION_STEP * moves, -POSITION_STEP
 
 
 def _forces(

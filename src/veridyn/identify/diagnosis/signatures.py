@@ -228,16 +228,17 @@ def _without_gross_errors(x: Samples, values: Array) -> Samples:
 
 
 def _distinct(motions: Sequence[Motion]) -> list[Motion]:
-    """Motions without repetitions: the same log again is no further evidence."""
-    kept: list[Motion] = []
-    for m in motions:
-        if not any(len(m) == len(k) and np.array_equal(m.q, k.q) and _same(m.forces, k.forces) for k in kept):
-            kept.append(m)
-    return kept
+    """Motions without repetitions: the same log again, or its beginning, is no further evidence."""
+    kept: list[int] = []
+    for i in sorted(range(len(motions)), key=lambda i: -len(motions[i])):
+        m, others = motions[i], [motions[k] for k in kept]
+        if not any(np.array_equal(m.q, o.q[: len(m)]) and _same(m.forces, o.forces, len(m)) for o in others):
+            kept.append(i)
+    return [motions[i] for i in sorted(kept)]
 
 
-def _same(a: Array | None, b: Array | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=True))
+def _same(a: Array | None, b: Array | None, length: int) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b[:length], equal_nan=True))
 
 
 def _thinned(sampling: Sampling, rows: Sequence[str], motions: Sequence[Motion]) -> Sampling:
