@@ -36,9 +36,8 @@ from veridyn.signals.outliers import runs
 
 LEAST_CORRELATION = 0.5  # below it the two channels do not show the same motion (chosen)
 GRID_STEPS = 200  # lags that are tried on either side of zero
-REFINEMENTS = 10
+REFINEMENTS = 10  # of Gauss and Newton
 PROFILE_SIGMAS = 4.0  # lags whose squared residuals are within so many deviations of the least ones cannot be excluded
-SETTLED_S = 1e-7  # s, the last step of a lag that is found
 TOLERATED_OFFSET_S = 0.02  # s
 COURSE_ABOVE_SIGMAS = 5.0  # of the velocity's noise, below which a course is that of noise
 COURSE_ABOVE = 1.0  # m/s, at least
@@ -136,8 +135,6 @@ def estimate_clock_offset(
         G, left = fitted(d)
         step = float(np.linalg.lstsq(G, left, rcond=None)[0][0])
         d = float(np.clip(d + step, low, high))
-        if abs(step) < SETTLED_S:
-            break
     lag = int(np.ceil(2.0 * span / np.median(np.diff(integral.t))))
     sigma, effective = _deviation(*fitted(d), lag)
     r = _correlation(expected(d), change)

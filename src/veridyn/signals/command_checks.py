@@ -22,21 +22,21 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Fault, part_at
 from veridyn.model.experiment import Channel
+from veridyn.signals.findings import FASTEST_TURNING
+from veridyn.signals.rest import SMALL_SHARE
 
-LONGEST_LAG = 1.0  # s that are searched, both ways
+LONGEST_LAG_S = 1.0  # s that are searched, both ways
 LATEST = 0.1  # s: no command is delayed by more, beside what a drive takes to follow
 EARLIEST_STEPS = 1.5  # samples: positions that lead by more are not of these commands
 LIKE = 0.8  # correlation from which on a position follows a command at all
 RATES = np.linspace(0.9, 1.1, 81)  # of one clock to the other, which are tried
 MORE_ALIKE = 0.05  # correlation that another rate, or the command of another joint, must add
 TRIED = 3  # joints whose clocks are compared, those that move most
-FASTEST = 100.0  # rad/s: 955 turns a minute, which no joint behind a gear does
 STOP_SHARE, STOP_SECONDS = 0.02, 0.1  # of the samples, and in a row: a joint that stands for less has just turned round
 BEYOND = 0.25  # of the way of a joint: how far a command goes beyond a stop that is named
 # Of how far it goes beyond: dry friction that holds a joint at an end of its way holds it elsewhere too, at an error of the same size but
 # for gravity, which a stop does not.
 HELD_ELSEWHERE = 0.5
-SAME_PLACE = 0.005  # of the way of a joint
 SATURATED = 0.05  # of the samples at the limit of a drive
 TICK_MISMATCH = 0.05  # relative, of the ticks between two samples
 STILL = 1e-9  # rad or m
@@ -74,7 +74,7 @@ class CommandedLog:
     @property
     def longest(self) -> int:
         """Samples by which positions and commands are shifted against each other, at most."""
-        return max(2, min(int(LONGEST_LAG / self.step), len(self.command) // 4))
+        return max(2, min(int(LONGEST_LAG_S / self.step), len(self.command) // 4))
 
 
 def likeness(r: Array, q: Array, most: int, least: int | None = None) -> tuple[float, float]:
@@ -141,13 +141,13 @@ def _named(log: CommandedLog, which: Sequence[int]) -> str:
 
 def _degrees(log: CommandedLog) -> list[Fault]:
     speed = np.percentile(np.abs(np.diff(log.position, axis=0)), 99.0, axis=0) / log.step
-    fast = [j for j, v in enumerate(speed) if log.turning[j] and v > FASTEST]
+    fast = [j for j, v in enumerate(speed) if log.turning[j] and v > FASTEST_TURNING]
     return (
         [
             Fault(
                 "they look like degrees, commands and positions alike.",
                 _named(log, fast),
-                f"speeds below {FASTEST:g} rad/s",
+                f"speeds below {FASTEST_TURNING:g} rad/s",
                 f"up to {speed[fast].max():.3g} rad/s",
                 "Name the unit where the log is loaded: units={…: 'deg'}.",
             )
@@ -250,9 +250,9 @@ def _stops(log: CommandedLog) -> list[Fault]:
         way = float(np.ptp(q))
         if way <= STILL:
             continue
-        held = _held_inside(q, r, max(2, round(STOP_SECONDS / log.step)), SAME_PLACE * way)
+        held = _held_inside(q, r, max(2, round(STOP_SECONDS / log.step)), SMALL_SHARE * way)
         for end, sign in ((q.max(), 1.0), (q.min(), -1.0)):
-            at = (np.abs(q - end) < SAME_PLACE * way) & (sign * (r - end) > 0.0)
+            at = (np.abs(q - end) < SMALL_SHARE * way) & (sign * (r - end) > 0.0)
             seconds = log.step * _longest(at)
             beyond = float((sign * (r[at] - end)).max(initial=0.0))
             pushed = beyond > BEYOND * way and held < HELD_ELSEWHERE * beyond

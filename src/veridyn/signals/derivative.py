@@ -33,7 +33,6 @@ from veridyn.signals.butterworth import as_rate, as_samples
 Method = Literal["compensated", "central"]
 
 HALF = 8  # neighbours on each side of the compensated formula
-POINTS = 2 * HALF + 1
 GRID = 513  # frequencies at which a band is searched for its worst gain
 
 
@@ -53,7 +52,7 @@ def derivative(
     if method == "central":
         once = central_difference(x, rate, where)
         return once if order == 1 else central_difference(once, rate, where)
-    samples = as_samples(x, least=POINTS, where=where)
+    samples = as_samples(x, least=2 * HALF + 1, where=where)
     weights = derivative_weights(centred(HALF), order)
     out = correlate1d(samples, np.asarray(weights), axis=0, mode="nearest")
     for d in range(HALF):

@@ -14,17 +14,17 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import GRAVITY
 from veridyn.model.machine import Machine
 from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
+from veridyn.signals.command_checks import LONGEST_LAG_S
 from veridyn.signals.drive import CHANNELS, DriveLog, common_clock, robust_line
 
 SLOWEST = 4.0  # m/s: slower samples say little about directions
 STEERING_WHEEL = 4.0  # times the road wheel angle: more is a steering wheel's
 MOST_DIFFERENT_SCALE = 1.3  # of distances by satellite and by speed
-LARGEST_OFFSET_S = 1.0
 NOTICED_OFFSET_S = 0.03
 COURSE_SPAN_S = 0.5  # over which a course is taken from positions
-GRAVITY = 9.81
 USUAL_STIFFNESS, VAGUE_STIFFNESS = 15.0, 0.35  # of a rear axle per load, 1/rad, and its relative deviation
 
 
@@ -170,17 +170,17 @@ def position_delay(
     V, vague = np.maximum(speed, SLOWEST), 0.0
     turning = yaw_rate if ay is None else ay / V
     if ay is None:
-        lag = V / (GRAVITY * USUAL_STIFFNESS)
+        lag = V / (np.linalg.norm(GRAVITY) * USUAL_STIFFNESS)
         turning = turning + np.gradient((rear / V - lag) * yaw_rate, t)
         vague = VAGUE_STIFFNESS * float(np.median(lag))
     found = estimate_clock_offset(
         Channel("inertial unit", t, turning, "rad/s"),
         Channel("positions", middle, course, "rad"),
-        longest=LARGEST_OFFSET_S,
+        longest=LONGEST_LAG_S,
         usable=usable,
     )
     sigma = float(np.hypot(found.sigma, vague))
-    return replace(found, sigma=sigma) if found.determined and sigma < 0.2 * LARGEST_OFFSET_S else None
+    return replace(found, sigma=sigma) if found.determined and sigma < 0.2 * LONGEST_LAG_S else None
 
 
 def clock_fault(offset: ClockOffset | None) -> Fault | None:

@@ -30,6 +30,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.lowpass import HARMLESS_NOISE
+from veridyn.signals.outliers import REST_SAMPLES
 
 Kind = Literal[
     "empty",
@@ -76,7 +77,6 @@ FORCE_UNITS = ("N", "N*m", "A")  # of forces, torques and the currents that stan
 STEP_ROUNDING = 1e-6  # of a step, times its number: a larger distance from a multiple is no rounding of numbers
 DITHER_STEPS = 0.5  # of a step: own noise above it makes the error of rounding independent of the value
 MIN_LEVELS = 5  # fewer are those of a command that is switched, as up, off and down
-REST_SAMPLES = 20  # equal ones in a row: a machine at rest, which says nothing about noise
 JUMP_SHARE = 0.05  # of third differences, the largest, which dry friction makes
 
 

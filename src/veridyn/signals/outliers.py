@@ -16,30 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.signals.rest import comes_to_rest, stuck
+from veridyn.signals.rest import SMALL_SHARE, comes_to_rest, stuck
 
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
-LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
+REST_SAMPLES = 20  # equal ones in a row: a quantity that may be at rest, which says nothing about noise (chosen)
 DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
 BENDS = 6  # samples on either side of one, whose bends it is compared with (chosen)
 OFF_CURVE = 10.0  # times those bends, by which one sample must be off (chosen)
 OFF_STEP = 2.5  # times the bends of a step beside it (chosen)
 OFF_END = 5.0  # times the largest step of twice as many samples, by which an end of the record must be off (chosen)
-OFF_CURVE_SHARE = 0.005  # of the range of the signal (chosen)
 RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
 AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
-SHORTEST_FREEZE = 5  # equal samples (chosen)
+SHORTEST_FREEZE = 5  # equal samples, and steps that show how fast a signal was (chosen)
 MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
 HELD_SHARE = 0.2  # of all values are held for two samples or more: a slow sensor on a fast clock (chosen)
-BRAKING = 5  # steps before a rest (chosen)
 STOPPING_SHARE = 0.8  # of the fastest of them, that the last may still have (chosen)
 WHITE_CORRELATION = -0.5  # correlation of third differences: below it they are noise (chosen)
 COLOURED_CORRELATION = -0.2  # the same of noise that is not white (chosen)
 FINE = 0.05  # share of third differences, whose smallest show how fine a signal is resolved (chosen)
 FEW_FREEZES = 3  # runs of equal samples of a signal that else repeats no value (chosen)
 REPEATS_SHARE = 0.001  # of its samples, which may repeat the one before (chosen)
-LONG_STOP = 50  # samples of the one run of a signal that else never stands still (chosen)
 STOP_RATIO = 20.0  # times the next longest run (chosen)
 LONG_FREEZE = 10  # samples: a shorter frozen stretch biases little (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
@@ -120,7 +117,7 @@ def off_curve(x: Array) -> NDArray[np.intp]:
 
     A sample that is off by g leaves bends b_i = x_i − (x_{i−1} + x_{i+1})/2 of −g/2, g, −g/2, and nothing beyond. It counts where |g| is
     `OFF_CURVE` times any such bend of the `BENDS` samples beside these three on both sides, and of the median bend, above three quanta, and
-    above `OFF_CURVE_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less. A step
+    above `SMALL_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less. A step
     leaves two bends, of either sign, and is no such bend; |g| must be `OFF_STEP` times as large.
     """
     if len(x) < 2 * BENDS + 5:
@@ -128,7 +125,7 @@ def off_curve(x: Array) -> NDArray[np.intp]:
     bends = x[1:-1] - 0.5 * (x[:-2] + x[2:])
     size = np.abs(bends)
     low, high = np.percentile(x, (1.0, 99.0))
-    least = max(OFF_CURVE * float(np.median(size)), OFF_CURVE_SHARE * float(high - low))
+    least = max(OFF_CURVE * float(np.median(size)), SMALL_SHARE * float(high - low))
     if size.max() <= least:
         return np.empty(0, dtype=np.intp)
     least = max(least, 3.0 * quantum(x))
@@ -225,7 +222,7 @@ def _noise_beside(x: Array, first: int, last: int, most: float = WHITE_CORRELATI
 
 
 def stopped(x: Array) -> list[tuple[int, int]]:
-    """First and last index of the one run of `LONG_STOP` equal samples or more that is `STOP_RATIO` times as long as any other.
+    """First and last index of the one run of half of `AROUND` equal samples or more that is `STOP_RATIO` times as long as any other.
 
     With noise on both sides, of whatever resolution. Positions of a coarse encoder stand still like that where a machine rests once; a
     force does not.
@@ -237,7 +234,7 @@ def stopped(x: Array) -> list[tuple[int, int]]:
     length = b - a + 2
     inside = a >= AROUND and b + 2 + AROUND <= len(x)
     found = (
-        length >= LONG_STOP
+        length >= AROUND // 2
         and length > STOP_RATIO * second
         and inside
         and _noise_beside(x, a, b + 1, COLOURED_CORRELATION)
@@ -246,7 +243,7 @@ def stopped(x: Array) -> list[tuple[int, int]]:
 
 
 def dropouts(x: Array) -> list[tuple[int, int]]:
-    """First and last index of runs of 2 to `LONGEST_DROPOUT` exact zeros that no measurement gives.
+    """First and last index of runs of 2 to `REST_SAMPLES` exact zeros that no measurement gives.
 
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
     noise makes its steps, or lies on them, and so many equal samples do not come by chance. At an end of the record it must jump by more
@@ -254,8 +251,8 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     than a hundredth of its samples, has none: it rests there.
     """
     zero = x == 0.0
-    hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST_DROPOUT]
-    if not hit or np.count_nonzero(zero) > max(0.01 * len(x), 2 * LONGEST_DROPOUT):
+    hit = [(a, b) for a, b in runs(zero, 2) if b - a < REST_SAMPLES]
+    if not hit or np.count_nonzero(zero) > max(0.01 * len(x), 2 * REST_SAMPLES):
         return []
     live = x[~zero]
     if len(live) < 3:
@@ -343,9 +340,11 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
 
 def _stops_dead(steps: Array, first: int) -> bool:
     """Whether a signal is as fast in its last step before `first` as in the five before: a machine that brakes is slower."""
-    return first >= BRAKING and bool(steps[first - 1] >= STOPPING_SHARE * steps[first - BRAKING : first].max())
+    before = steps[max(0, first - SHORTEST_FREEZE) : first]
+    return first >= SHORTEST_FREEZE and bool(steps[first - 1] >= STOPPING_SHARE * before.max())
 
 
 def _pace(steps: Array, first: int, last: int) -> float:
     """The largest of five steps before a run of zero steps, and of five behind the step that ends it."""
-    return float(np.concatenate([steps[max(0, first - 5) : first], steps[last + 2 : last + 7]]).max(initial=0.0))
+    before, behind = steps[max(0, first - SHORTEST_FREEZE) : first], steps[last + 2 : last + 2 + SHORTEST_FREEZE]
+    return float(max(before.max(initial=0.0), behind.max(initial=0.0)))

@@ -23,7 +23,6 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity, coarse_fault
 from veridyn.signals.outliers import (
     LONG_FREEZE,
-    OFF_CURVE_SHARE,
     dropouts,
     frozen,
     held,
@@ -35,7 +34,7 @@ from veridyn.signals.outliers import (
     stopped,
 )
 from veridyn.signals.resample import GAP_STEPS
-from veridyn.signals.rest import moves_on, rests
+from veridyn.signals.rest import SMALL_SHARE, moves_on, rests
 
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
@@ -264,7 +263,7 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experi
         yield _finding(channel, "standstill", "note", places, what, "a rest, or values that change", found)
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
-        jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > OFF_CURVE_SHARE * float(np.ptp(x))
+        jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > SMALL_SHARE * float(np.ptp(x))
         short = b - a + 1 < LONG_FREEZE and not jumps
         # Some quantities rest at nothing for long. A packet lost here and there biases nothing, but a jump of a position does.
         severity = "note" if short or np.mean(x == 0.0) > RESTING_SHARE else "warning"

@@ -26,9 +26,7 @@ SAME_RESIDUAL = (
 )
 STUCK_ERRORS = 12.0  # standard errors: one in a million of Student's t with 12 − DEGREE − 1 = 8 degrees of freedom
 STUCK_QUANTA = 3.0  # resolutions of the sensor that are left of the way: rounding explains one
-STUCK_SHARE = (
-    0.005  # of the range of the signal by which it would have moved on: less biases nothing (as OFF_CURVE_SHARE)
-)
+SMALL_SHARE = 0.005  # of the range of a signal: less biases nothing, and a clock that jitters makes it (chosen)
 STOP_SAMPLES = 2.0  # before a rest, in which samples do not show when the machine stopped
 POSITIONS, SPEEDS = ("q.", "q_motor."), ("qd.",)
 
@@ -94,7 +92,7 @@ def moves_on(x: Array, first: int, last: int, grain: float) -> bool:
     if abs(met.speed) <= STOP_SAMPLES * abs(met.acceleration):
         return False
     way, error = met.way()
-    enough = met.excursion(last - first) > STUCK_SHARE * float(np.ptp(x))
+    enough = met.excursion(last - first) > SMALL_SHARE * float(np.ptp(x))
     return enough and way > max(STUCK_ERRORS * error, STUCK_QUANTA * grain)
 
 
