@@ -29,9 +29,14 @@ from veridyn.model.motion import Motion
 
 Places = NDArray[np.intp]
 LIKELIHOOD_ROUNDS = 4  # of weighing rows by what is left of them; each gains a factor
-EXACT = 1e-20  # of the square of a row: rounding of what is left of it
+ROUNDING = 1e-9  # relative: what is smaller beside the largest of its kind is rounding
+DIFFERENCE = float(
+    np.cbrt(np.finfo(float).eps)
+)  # step of a difference, where its truncation is as small as rounding allows
 RIDGE = 1e-10  # beside columns of norm one
 BLOCK_SAMPLES = 1024  # at a time: memory that stays in cache
+TOGETHER_SAMPLES = 4096  # of motions whose columns are computed in one pass: memory that stays small
+EFFECT_THRESHOLD = 1e-6  # relative: more than this is an effect
 
 
 class Columns(NamedTuple):
@@ -134,6 +139,32 @@ def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places, values: Arr
 
 
 @dataclass(frozen=True, eq=False)
+class Equations:
+    """W φ = y of some samples, row by row: `W` (rows, N, k), `y` (rows, N), both divided by `sizes` (rows,).
+
+    `numbers` (k,): the estimated parameters whose columns W has.
+    """
+
+    W: Array
+    y: Array
+    sizes: Array
+    numbers: NDArray[np.intp]
+
+    def solved(self, extra: Array | None = None) -> tuple[Array, Array]:
+        """Least squares over the parameters and `extra` columns (rows, N, k): the values of the latter, and the residual (rows, N)."""
+        A = self.W if extra is None else np.concatenate([self.W, extra], axis=2)
+        flat = A.reshape(-1, A.shape[2])
+        x = _leastsquares(flat, self.y.ravel())
+        return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
+
+
+def _leastsquares(A: Array, y: Array) -> Array:
+    norms = np.linalg.norm(A, axis=0)
+    scale = np.where(norms > 0.0, norms, 1.0)
+    return np.linalg.lstsq(A / scale, y, rcond=ROUNDING)[0] / scale
+
+
+@dataclass(frozen=True, eq=False)
 class SecondMoments:
     """`W` (rows, N, p), and `grams` (rows, p, p) of it."""
 
@@ -164,7 +195,7 @@ class SecondMoments:
     def residual(self, y: Array) -> Array:
         """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""
         r, weights, products = y, _weights(y), self._products(y)
-        largest = weights / EXACT  # of a row that is explained to rounding
+        largest = weights / RIDGE**2  # of a row that is explained to rounding
         for _ in range(LIKELIHOOD_ROUNDS):
             phi = _solved(np.tensordot(weights, self.grams, 1), weights @ products)
             r = np.asarray(y - self.W @ phi, dtype=np.float64)
@@ -205,3 +236,14 @@ def _solved(gram: Array, right: Array) -> Array:
 def squares(r: Array) -> Array:
     """‖r_j‖² of each row, never zero."""
     return np.asarray(np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny), dtype=np.float64)
+
+
+def independent_share(correlation: float) -> float:
+    """Which share of samples with this correlation of neighbours is as good as independent: (1 − a)/(1 + a) of an autoregression."""
+    return (1.0 - correlation) / (1.0 + correlation)
+
+
+def independent(r: Array) -> Array:
+    """How many independent samples (rows,) those of residuals (rows, N) are worth, by the correlation of neighbours."""
+    a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
+    return np.asarray(r.shape[1] * (1.0 - a) / (1.0 + a), dtype=np.float64)

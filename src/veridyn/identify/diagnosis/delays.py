@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence, share
+from veridyn.identify.diagnosis.geometry import PASSES
+from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-
-WORTHWHILE_ERROR_SHARE = 0.9  # of the error is left after one step, where another is worth it
-PASSES = 3
-LONGEST_DELAY_S = 0.3  # s: what would be later is no delay but another mistake (chosen)
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sam
     """The delays that fit best: found to first order, taken out, and found again while that helps."""
     found = _step(evidence(machine, motions, rows, sampling))
     for _ in range(PASSES):
-        if not found.after < WORTHWHILE_ERROR_SHARE * found.before:
+        if not found.after < found.before:
             break
         moved = without_delays(machine, motions, found.seconds)
         step = _step(evidence(machine, moved, rows, _without_masks(sampling)))

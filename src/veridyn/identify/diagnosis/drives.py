@@ -18,9 +18,8 @@ from functools import lru_cache
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.identify.diagnosis.columns import ROUNDING
 from veridyn.model.machine import Machine
-
-ROUNDING = 1e-9  # of the largest entry of a matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.identify.diagnosis.columns import Columns, SecondMoments, columns_of, squares
+from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments, columns_of, independent, squares
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
@@ -32,40 +32,12 @@ from veridyn.signals.outliers import white_deviation
 from veridyn.signals.resample import uniform_rate
 
 SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred questions
-MIN_SAMPLES = 100  # samples that must be left of a motion before some are left out
-NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated
-SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
+FEW_SAMPLES = 200  # which show a mean to a few per cent
+FIRST_SAMPLES = 4000  # of a motion, which show its noise and whether neighbours are correlated
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
-FEW_STEP = 4  # samples of which one shows whether a model is hopeless
-HOPELESS = 2.0  # times the limit: what second moments lose by rounding is less
+FEW_STEP = 4  # samples of which one shows whether a model is hopeless; so few must be left of a motion before others are left out
 RESOLUTION = 1e-4  # of a force: what normal equations in double precision leave of it
-
-
-@dataclass(frozen=True, eq=False)
-class Equations:
-    """W φ = y of some samples, row by row: `W` (rows, N, k), `y` (rows, N), both divided by `sizes` (rows,).
-
-    `numbers` (k,): the estimated parameters whose columns W has.
-    """
-
-    W: Array
-    y: Array
-    sizes: Array
-    numbers: NDArray[np.intp]
-
-    def solved(self, extra: Array | None = None) -> tuple[Array, Array]:
-        """Least squares over the parameters and `extra` columns (rows, N, k): the values of the latter, and the residual (rows, N)."""
-        A = self.W if extra is None else np.concatenate([self.W, extra], axis=2)
-        flat = A.reshape(-1, A.shape[2])
-        x = _leastsquares(flat, self.y.ravel())
-        return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
-
-
-def _leastsquares(A: Array, y: Array) -> Array:
-    norms = np.linalg.norm(A, axis=0)
-    scale = np.where(norms > 0.0, norms, 1.0)
-    return np.linalg.lstsq(A / scale, y, rcond=SMALLEST_SINGULAR_VALUE)[0] / scale
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -225,7 +197,7 @@ class Evidence:
                 return False  # the noise of several channels is in a row
             channel = np.argmax(forces != 0.0, axis=1)
             weights = weights[channel] / forces[np.arange(len(channel)), channel] ** 2
-        return moments.least(y, weights) > HOPELESS * float(np.sum(np.exp(STRONG / np.maximum(count, 1.0))))
+        return moments.least(y, weights) > float(np.sum(np.exp(STRONG / np.maximum(count, 1.0))))
 
     def _gain(self, r: Array) -> float:
         """2 Δ log L of residuals (rows, N) over those of the data as they are."""
@@ -370,12 +342,6 @@ class Evidence:
         return replace(m, forces=forces, signals=signals)
 
 
-def independent(r: Array) -> Array:
-    """How many independent samples (rows,) those of residuals (rows, N) are worth, by the correlation of neighbours."""
-    a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
-    return np.asarray(r.shape[1] * (1.0 - a) / (1.0 + a), dtype=np.float64)
-
-
 def _sizes(y: Array, parts: Array) -> Array:
     """‖y_j‖ of each row (rows,), or what known parameters ask of it where that is more; one where neither is anything."""
     sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(parts, axis=1))
@@ -428,7 +394,7 @@ def evidence(
         used = np.all([sampling.uses(machine, row, m.qd, numbers, len(m), before) for row in rows], axis=0)
         before += len(m)
         calm = used & ~_reversing(machine, m, low)
-        chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= MIN_SAMPLES), numbers)
+        chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= SAMPLES // FEW_STEP), numbers)
         count = max(2, min(len(chosen), round(samples * len(m) / total)))
         picked = chosen[np.unique(np.linspace(0, len(chosen) - 1, count).astype(int))]
         parts.append(replace(m, forces=forces)[picked])
@@ -456,7 +422,7 @@ def _rates_at(x: Array, t: Array, picked: NDArray[np.intp]) -> Array:
 
 def _white_noise(x: Array) -> Array:
     """(n,) from third differences, which leave √20 of white noise and next to nothing of a smooth signal; zero where some are missing."""
-    third = np.diff(x[:NOISE_SAMPLES], 3, axis=0)
+    third = np.diff(x[:FIRST_SAMPLES], 3, axis=0)
     if not len(third):
         return np.zeros(x.shape[1])
     sigma = white_deviation(third)

@@ -21,9 +21,10 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault
-from veridyn.identify.diagnosis.columns import LIKELIHOOD_ROUNDS, columns_of, squares
-from veridyn.identify.diagnosis.evidence import STRONG, independent
+from veridyn.identify.diagnosis.columns import LIKELIHOOD_ROUNDS, columns_of, independent, squares
+from veridyn.identify.diagnosis.evidence import SAMPLES, STRONG
 from veridyn.identify.diagnosis.mistake import Mistake
+from veridyn.identify.diagnosis.structure import LONGEST_LAG_SHARE
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
@@ -31,9 +32,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 SWAPPED, TURNED = "positions swapped", "position sign"
-SAMPLES = 300  # of a motion: more than the columns of any row
 JUMP_TIMES = 10.0  # times a jump takes, within which filters carry it
-LONGEST_JUMP = 0.05  # of a motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ def _exchanges(machine: Machine, m: Motion, rate: float) -> Iterator[_Exchange]:
         u, du, ddu = (x[:, own[0]] - x[:, own[1]] if len(own) == 2 else x[:, own[0]] for x in (theta, speeds, rates))
         most = int(np.argmax(np.abs(ddu)))
         time = float(np.sqrt(np.mean(u**2)) / max(np.abs(du).max(), np.finfo(float).tiny))
-        near = int(min(JUMP_TIMES * time / float(np.median(np.diff(m.t))), LONGEST_JUMP * len(m)))
+        near = int(min(JUMP_TIMES * time / float(np.median(np.diff(m.t))), LONGEST_LAG_SHARE * len(m)))
         low = max(0, most - near)
         usual = np.sqrt(np.mean(np.delete(ddu, np.arange(low, min(len(ddu), most + near + 1))) ** 2))
         if abs(ddu[most]) < np.sqrt(2.0 * np.log(len(ddu) / rate)) * usual:

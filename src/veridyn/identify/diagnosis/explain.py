@@ -13,6 +13,9 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.diagnosis.columns import EFFECT_THRESHOLD
+from veridyn.identify.diagnosis.evidence import SAMPLES
+from veridyn.identify.diagnosis.plausible import CONFIGURATIONS
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.accept import takes_machine
@@ -22,9 +25,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
-SAMPLES = 40
-EFFECT_THRESHOLD = 1e-6  # of the sum of the columns' sizes: more than this is an effect
-CANDIDATE_SAMPLES = 400  # of a candidate, spread over it
 MIN_SIGMA_RATIO = 1.5  # times smaller: below this a deviation does not count as sharpened
 SINGLE_FREQUENCIES = (1.0, 2.0, 3.0)  # frequencies of a coordinate that moves alone, relative to one another
 
@@ -112,7 +112,7 @@ def enriched(machine: Machine, motion: Motion) -> list[tuple[str, Motion]]:
     Loops are closed again, with smaller steps where larger ones are out of reach.
     """
     rng = np.random.default_rng(0)  # any values unrelated to the motion serve
-    part = motion[:: max(1, len(motion) // SAMPLES)][:SAMPLES]
+    part = motion[:: max(1, len(motion) // CONFIGURATIONS)][:CONFIGURATIONS]
     N = len(part)
     out: list[tuple[str, Motion]] = []
     for c in machine.independent:
@@ -256,7 +256,7 @@ def candidates(machine: Machine, motion: Motion) -> list[tuple[str, Motion]]:
     free base: the recorded motion with one thing more moving. Of a machine with loops, each coordinate with an equation of its own,
     where the loops let it go its way alone.
     """
-    part = motion[np.unique(np.linspace(0, len(motion) - 1, CANDIDATE_SAMPLES).astype(int))]
+    part = motion[np.unique(np.linspace(0, len(motion) - 1, SAMPLES).astype(int))]
     if part.base is not None:
         return [(label, _bare(m)) for label, m in enriched(machine, motion)]
     out = [

@@ -22,12 +22,25 @@ from numpy.linalg import LinAlgError
 
 from veridyn.errors import IdentificationError, VeridynError
 from veridyn.identify.diagnosis.causes import STRUCTURE
-from veridyn.identify.diagnosis.columns import columns_of, fit_forces
+from veridyn.identify.diagnosis.columns import columns_of, fit_forces, independent_share
 from veridyn.identify.diagnosis.delays import Delays, delays
-from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG, Evidence, evidence
+from veridyn.identify.diagnosis.evidence import (
+    FIRST_SAMPLES,
+    MIN_SAMPLES_PER_COLUMN,
+    STRONG,
+    Evidence,
+    evidence,
+)
 from veridyn.identify.diagnosis.exchanged import exchanged_positions
 from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
-from veridyn.identify.diagnosis.plausible import WRONG_SIGNS, absurd_signs, odd_motion, prior_scales, slow_clock
+from veridyn.identify.diagnosis.plausible import (
+    EQUAL_CORRELATION,
+    WRONG_SIGNS,
+    absurd_signs,
+    odd_motion,
+    prior_scales,
+    slow_clock,
+)
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.replacements import find_mistakes
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
@@ -47,24 +60,18 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.findings import SLOWEST_CLOCK
-from veridyn.signals.outliers import runs
+from veridyn.signals.outliers import REST_SAMPLES, runs
 from veridyn.signals.quality import inspect
 from veridyn.signals.resample import uniform_rate
 
 Diagnose = Literal["fast", "full", "off"]
 # Of a row for each parameter, from which rows that contradict each other are reported (chosen)
 CONTRADICTING_SAMPLES = 10.0
-SAME_MOTION = 0.8  # correlation from which speeds are those of the positions (chosen)
-ORDER_SAMPLES = 2000  # of a motion, which show whether its samples follow each other
-STUCK_SAMPLES = 20  # equal samples of a force from which a fit is asked whether it should have changed (chosen)
 STUCK_SHARE = 0.5  # of the scatter of the force elsewhere: a larger change would have been seen (chosen)
 # Kinds of findings that spoil a measured force
 INSPECTED = ("constant", "spike", "dropout", "frozen", "clipping", "held", "coarse")
 # Equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
 OVERSAMPLED = 4.0
-CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sampled has .9
-SEEN = 4000  # samples of the first motion, which show it
-FEWEST = 50  # residuals from which a correlation is told
 NOISY = "noisy accelerations"
 SYMPTOMS = ("delay", "gravity", "geometry")  # kinds of mistakes that structure which a model lacks looks like
 Traces = Literal["all", "without gross errors", "known noise"]
@@ -231,10 +238,10 @@ def _clock(motion: Motion) -> list[Mistake]:
 
 def _in_order(motion: Motion) -> bool:
     """Whether the samples follow each other: the speeds are those of the positions. Random poses have no neighbours."""
-    m = motion[:ORDER_SAMPLES]
+    m = motion[:FIRST_SAMPLES]
     slopes, qd = (m.q[2:] - m.q[:-2]) / (m.t[2:] - m.t[:-2])[:, None], m.qd[1:-1]
     size = float(np.linalg.norm(slopes) * np.linalg.norm(qd))
-    return size > 0.0 and float(np.sum(slopes * qd)) > SAME_MOTION * size
+    return size > 0.0 and float(np.sum(slopes * qd)) > EQUAL_CORRELATION * size
 
 
 def few_samples(fit: Fit, e: Evidence) -> list[Mistake]:
@@ -281,11 +288,11 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
         if r.row not in machine.coordinates:
             continue
         force = motion.forces[:, machine.coordinates.index(r.row)]
-        longest = max(runs(np.diff(force) == 0.0, STUCK_SAMPLES), key=lambda span: span[1] - span[0], default=None)
+        longest = max(runs(np.diff(force) == 0.0, REST_SAMPLES), key=lambda span: span[1] - span[0], default=None)
         if longest is None:
             continue
         a, b = longest[0], longest[1] + 1
-        picked = motion[np.unique(np.linspace(a, b, STUCK_SAMPLES).astype(int))]
+        picked = motion[np.unique(np.linspace(a, b, REST_SAMPLES).astype(int))]
         change = float(np.ptp(fit_forces(fit, picked, [r.row])))
         others = np.delete(force, np.arange(a, b + 1))
         scatter = float(np.nanstd(others)) if np.isfinite(others).any() else 0.0
@@ -337,8 +344,9 @@ def assumes_uncorrelated(method: Estimator) -> bool:
 
 def oversampled_rows(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[Mistake]:
     """Rows whose filter is so low beside the rate of the equations that neighbouring residuals are correlated, and are."""
-    m = motions[0][:SEEN]
-    if len(m) < FEWEST * sampling.decimate:
+    m = motions[0][:FIRST_SAMPLES]
+    enough = MIN_SAMPLES_PER_COLUMN * len(fit.values)  # residuals from which a correlation is told
+    if len(m) < enough * sampling.decimate:
         return []
     rate = uniform_rate(m.t, where="motion.t")
     steps = {}
@@ -359,9 +367,9 @@ def oversampled_rows(fit: Fit, motions: Sequence[Motion], sampling: Sampling) ->
         kept = zero_phase(residual, rate, low)[:: sampling.decimate]
         both = used[:: sampling.decimate][1:] & used[:: sampling.decimate][:-1]
         first, second = kept[:-1][both], kept[1:][both]
-        if len(first) >= FEWEST and (size := float(first @ first + second @ second)) > 0.0:
+        if len(first) >= enough and (size := float(first @ first + second @ second)) > 0.0:
             correlation = 2.0 * float(first @ second) / size
-            if correlation >= CORRELATED:
+            if independent_share(correlation) <= 1.0 / OVERSAMPLED:
                 found[row] = correlation
     if not found:
         return []

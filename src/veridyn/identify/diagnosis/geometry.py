@@ -31,24 +31,23 @@ from scipy.optimize import least_squares
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import ZERO_COLUMN
-from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Equations, Evidence, Replacement, share
+from veridyn.identify.diagnosis.columns import EFFECT_THRESHOLD, ROUNDING, Equations
+from veridyn.identify.diagnosis.evidence import FEW_SAMPLES, Evidence, Replacement, share
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
+from veridyn.model.graph import GRAVITY
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
 DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
-CONVERGED_STEP = 1e-7  # m or rad, behind which nothing is followed any further
-PASSES = 4
+PASSES = 3  # of Gauss and Newton, behind the first step
 REFINED_CHANGES = 4  # changes that are followed: the first step does not always know the best
-SAMPLES = 200
-EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must change
 COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist
 LOOK = "Look at the transmission of the model: signs of its gears, and entries beside the diagonal."
 SIGN, MISSING = "gear sign", "coupling missing"
-STANDARD_GRAVITY = 9.81  # m/s^2, anywhere on the ground to 0.3 %
+STANDARD_GRAVITY = float(np.linalg.norm(GRAVITY))  # m/s^2, anywhere on the ground to 0.3 %
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +105,7 @@ class Misplaced:
 
 def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
     """The one change of geometry that explains most; None where there is nothing to be changed."""
-    few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
+    few = replace(e, motion=e.motion[:: max(1, len(e.motion) // FEW_SAMPLES)])
     here, found = _place_of(few, e.machine), []
     places = [(end, k) for end in ends_of(e.machine) for k in range(end.ways)]
     if here is None:
@@ -154,7 +153,7 @@ def _place_of(e: Evidence, machine: Machine) -> _Place | None:
     alive = norms > ZERO_COLUMN * norms.max(initial=0.0)
     columns, scale, numbers = columns[:, alive], norms[alive], equations.numbers[alive]
     U, s, Vt = np.linalg.svd(columns / scale, full_matrices=False)
-    kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
+    kept = s > ROUNDING * s.max(initial=0.0)
     U, y = U[:, kept], equations.y.ravel()
     along = U.T @ y
     p = machine.parameters
@@ -171,15 +170,13 @@ def _forces(e: Evidence, machine: Machine, m: Motion, phi: Array) -> Array:
 def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float) -> Misplaced | None:
     """Gauss-Newton along one change, whose first step is known; None where loops cannot be closed."""
     amount, machine = first, moved(e.machine, end, k, first)
-    for _ in range(PASSES - 1):
+    for _ in range(PASSES):
         here = _place_of(few, machine)
         step = None if here is None else _step(few, here, end, k)
         if here is None or step is None:
             break
         amount += step[0]
         machine = moved(e.machine, end, k, amount)
-        if abs(step[0]) < CONVERGED_STEP:
-            break
     closed = _closed(e, machine)
     if closed is None:
         return None
@@ -222,7 +219,7 @@ def _step(e: Evidence, here: _Place, end: End, k: int) -> tuple[float, float] | 
         return None
     beside = column - here.basis @ (here.basis.T @ column)
     square = float(beside @ beside)
-    if square <= (SMALLEST_SINGULAR_VALUE * size) ** 2:
+    if square <= (ROUNDING * size) ** 2:
         return None  # the parameters explain it
     amount = float(beside @ here.residual) / square
     left = here.residual - amount * beside
@@ -337,7 +334,7 @@ def best_gravity(e: Evidence) -> Gravity | None:
     machine = e.machine
     if machine.base != "fixed" or not e.rows:
         return None
-    few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
+    few = replace(e, motion=e.motion[:: max(1, len(e.motion) // FEW_SAMPLES)])
     under = [few.equations(replace(machine, gravity=g)) for g in (np.zeros(3), *np.eye(3))]
     # Equations are relative to ‖y‖; only where parameters are known does ‖y‖ itself depend on gravity.
     W = [eq.W * eq.sizes[:, None, None] for eq in under]

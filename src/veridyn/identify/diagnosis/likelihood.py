@@ -37,7 +37,8 @@ MIN_VALID_SHARE = 0.5  # of the equations, that gaps and the order of the autore
 class NoisyEquations:
     """Equations W φ = y, `W` (N, R, p), `y` (N, R), divided by the rms of each row's residual in a first fit, and their noise.
 
-    `S` (N, R, k): columns of the regressor beside W that were appended last. `weight` (N, R): that division, zero where a sample is not `used`. `plain`: the equations as they are; `white`: behind the `filters`
+    `S` (N, R, k): columns of the regressor beside W that were appended last.
+    `weight` (N, R): that division, zero where a sample is not `used`. `plain`: the equations as they are; `white`: behind the `filters`
     A_j of the rows, and divided by σ_j, `before` the same without S. `covariances` (R, L + 1) of the
     noise, `raw` of the residual. `loss`: −2 log L, but for a constant.
     """

@@ -26,15 +26,14 @@ from veridyn.signals.findings import SLOWEST_CLOCK, too_fast
 from veridyn.signals.findings import slow_clock as slow_clock_fault
 
 WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show
-# Deviations below zero from which a sign is no accident (deviations for white noise are often too small)
-WRONG_SIGN_SIGMAS = 5.0
+# Deviations that errors of a right model do not reach (those for white noise are often too small)
+BEYOND_SIGMAS = 5.0
 CONFIGURATIONS = 40
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
 # Of the forces and of the weights that priors predict: less is no error of priors (chosen)
 SMALL_PART, SMALL_WEIGHT = (0.1, 0.25)
 PLAUSIBLE_SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
-MIN_ROW_SHARE = 0.1  # share of its row's force that an element must make before its sign counts
 
 
 def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
@@ -50,11 +49,11 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
             kind in ("damper", "coulomb", "inertia")
             and alone[name]
             and e.rows
-            and value < -WRONG_SIGN_SIGMAS * (sigma if np.isfinite(sigma) else 0.0)
+            and value < -BEYOND_SIGMAS * (sigma if np.isfinite(sigma) else 0.0)
         ):
             column_of = regressor(machine, m, list(e.rows), [column], engine="numpy")[:, :, 0]
             made = abs(value) * np.sqrt(np.mean(column_of**2, axis=0))
-            if any(x > MIN_ROW_SHARE * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
+            if any(x > SMALL_PART * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
                 negative.append(f"{name} = {value:.3g}")
     if negative:
         found.append(
@@ -68,7 +67,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
             )
         )
     worst = least_inertia(fit, m)
-    if worst is not None and worst[0] < -max(0.02 * worst[1], WRONG_SIGN_SIGMAS * worst[2]):
+    if worst is not None and worst[0] < -max(0.02 * worst[1], BEYOND_SIGMAS * worst[2]):
         found.append(
             Mistake.of(
                 WRONG_SIGNS[1],

@@ -21,6 +21,8 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, IdentificationWarning, did_you_mean, warn
+from veridyn.identify.diagnosis.columns import TOGETHER_SAMPLES
+from veridyn.identify.diagnosis.evidence import FEW_SAMPLES
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
@@ -37,8 +39,6 @@ from veridyn.signals.motion import Signals
 
 MATTERS_SIGMAS = 0.5  # a bias beyond it makes rms z 1.12, and another method is proposed
 SMALL_NOISE = 1e-3  # of the rms acceleration: less biases nothing that a log of a day could show
-BIAS_SAMPLES = 400  # of a motion, which show its bias to a few per cent, and one log states it to a fifth
-TOGETHER_SAMPLES = 4096  # of motions whose columns are computed in one pass: memory that stays small
 BIAS_SIGMAS = 1.0  # deviations: a larger bias is reported (chosen)
 REMEDY = "Use a lower low-pass, Signals(lowpass=…), or the method Instrumental(reference=…) with the motion that the controller followed."
 
@@ -88,7 +88,7 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     rows, s = [fit.rows[k] for k in weighed], s[weighed]
     if not len(noisy) or not rows or not set(noisy.tolist()) <= set(machine.independent):
         return None
-    m = m[:: max(1, len(m) // BIAS_SAMPLES)]
+    m = m[:: max(1, len(m) // FEW_SAMPLES)]
     names, columns = [r.row for r in rows], list(fit.base.columns)
     still = at_rest(m)
     unit = fit.residual_sigma if np.isfinite(fit.residual_sigma) else 1.0

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import chdtrc, ndtri
+from scipy.special import chdtrc
 
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
 from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_together, turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise, limit_of
+from veridyn.identify.diagnosis.plausible import BEYOND_SIGMAS
+from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise, limit_of, of_several
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     CABLE,
@@ -37,25 +37,21 @@ from veridyn.identify.diagnosis.structure import (
 )
 from veridyn.identify.result import Fit
 
-# Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
-LEAST_SIZE = 0.003
-# For each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
-GRID_TESTS = 1
+LEAST_SIZE = (
+    0.003  # of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+)
 LEADING = 2  # causes of structure and as many of sensors, as the equations are and whitened, whose models are compared
 TOGETHER = 3  # causes that are asked together where none is clear by itself
-SUSPECTED_Z = 3.0  # deviations from which it is asked what noise of the motion makes of a score
-ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
+PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry friction shows where its speed turns
-# What all gears of a machine have where one has it
-OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)
+OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)  # where one of a machine has it
 ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
-# Of the false alarms that are allowed, for what gears have, each kind the same: nearly every machine has some of it (chosen)
-GEARS_SHARE = 0.5
+GEARS_SHARE = (
+    0.5  # of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
+)
 PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
-UP_TO = 2.0  # deviations: what a log leaves open
-BEYOND = 5.0  # deviations of a parameter that errors of a right model do not reach
 LEAST = float(np.finfo(float).tiny)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 
@@ -65,8 +61,7 @@ class Answer:
     """A cause with its `model`, asked about `beside` another: `coefficients` (k,) of its columns and the score of them together;
     `evidence`: 2 Δ log L.
 
-    `chance` that noise alone makes as much of it, by its score or by its evidence, whichever is larger; `criterion`: the gain by Schwarz's
-    criterion.
+    `chance` that noise alone makes as much of it, by its score or its evidence, the larger; `criterion`: gain by Schwarz's criterion.
     """
 
     cause: Cause
@@ -153,7 +148,9 @@ class Questions:
         gears = [kind for kind in OF_EVERY_GEAR if asked[kind]]
         for kind in gears:
             asked[kind] += len({c.option for c in self.causes if c.kind == kind}) + (kind in ALIKE)
-        delays = GRID_TESTS * len(self.x.delays) * int(np.count_nonzero(self.x.measured))
+        delays = len(self.x.delays) * int(
+            np.count_nonzero(self.x.measured)
+        )  # late and early, of lengths that are alike
         others = [kind for kind in {*asked, LATE_FORCE} if kind not in gears]
         share = GEARS_SHARE if gears else 0.0
         rest = limit_of((1.0 - share) * false_alarm_rate, delays + sum(asked[kind] for kind in others))
@@ -173,7 +170,8 @@ class Questions:
                 for k in order:
                     if self.causes[k].name not in seen and len(seen) < LEADING:
                         seen.add(self.causes[k].name)
-                        chosen.setdefault(k, self.causes[k])
+                        if k not in chosen and self._promises(self.rests[1][:, :, self.parts[k]]):
+                            chosen[k] = self.causes[k]
         return [self.answer(c, self.effects[:, self.parts[k]]) for k, c in chosen.items()] + [
             self.answer(c, self.first.plain.effects(c.columns * self.first.weight[:, :, None])) for c in late
         ]
@@ -197,7 +195,7 @@ class Questions:
         column, coefficients, there = model.combined(cause.columns)
 
         def by_noise(z: Array) -> Array | None:
-            noise = self.noise(model) if abs(float(z[0])) > SUSPECTED_Z else None
+            noise = self.noise(model) if abs(float(z[0])) > np.sqrt(self.price) else None  # others count for nothing
             if noise is None:
                 return None
             absorbed = model.before.effects(model.filtered(cause.columns))[: len(self.fit.values)] @ coefficients
@@ -208,7 +206,7 @@ class Questions:
         size, z = float(scores.sizes[0]), float(scores.z[0])
         if cause.kind == LATE_FORCE:  # to first order near reversals: filters would weigh what it leaves out there
             size = float(self.model.plain.tested(cause.columns * self.model.weight[:, :, None]).sizes[0])
-        by_score = float(_of_several(scores.chance, np.array([max(there, 1)]))[0])
+        by_score = float(of_several(scores.chance, np.array([max(there, 1)]))[0])
         shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
         grid = GRID_DEVIATION * abs(size) if cause.kind == LATE_FORCE else 0.0
         sigma = float(scores.sigma[0])
@@ -272,24 +270,23 @@ class Questions:
         return answers
 
     def _promises(self, rest: Array) -> bool:
-        """Whether white noise behind the filters of the model's own would seldom make as much of columns beside its regressor, together:
-        others need no noise of their own to be asked with."""
+        """Whether white noise would seldom make as much of columns behind the filters: others are not asked with a noise of their own."""
         gain = self.model.white.gain_together(rest) / self.model.white.white_variance
         return bool(chdtrc(rest.shape[2], max(gain, 0.0)) < PROMISING)
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
 
-        Of those that the log leaves open, the one by which a parameter may be off most: by what is found, and `UP_TO` deviations more. An
-        inertia in the model, also a known one of zero, is an answer, and so is less than `BEYOND` deviations of all parameters.
+        Of those that the log leaves open, the one by which a parameter may be off most: by what is found, and `PROBABLE` deviations more.
+        An inertia in the model, also a known one of zero, is an answer, and so is less than `BEYOND_SIGMAS` of all parameters.
         """
         found, bare = list[tuple[float, Answer]](), motors_without_rotor(self.fit.described)
         for k, c in enumerate(self.causes):
             if c.kind == ROTOR and c.where in bare and self.rests[1][:, :, self.parts[k]].any():
                 a = self.answer(c, self.effects[:, self.parts[k]])
-                found.append((a.shift * (max(a.size, 0.0) + UP_TO * a.sigma) / max(abs(a.size), LEAST), a))
+                found.append((a.shift * (max(a.size, 0.0) + PROBABLE * a.sigma) / max(abs(a.size), LEAST), a))
         shift, most = max(found, key=lambda x: x[0], default=(0.0, None))
-        if most is None or shift < BEYOND:
+        if most is None or shift < BEYOND_SIGMAS:
             return None
         size = max(most.damage.size, 0.0)
         return replace(
@@ -320,8 +317,7 @@ class Questions:
         return self.answer(replace(first, columns=columns, also=tuple(c.where for c in others)), effects)
 
     def _alike_at(self, members: list[int]) -> list[Answer]:
-        """One cause whose size is known but for one number: gears yield by the same angle under their loads, or lose the same share. None
-        where it promises nothing."""
+        """One cause whose size is known but for one number: gears yield by the same angle under their loads, or lose the same share."""
         loads = {c.where: float(np.linalg.norm(c.columns)) for c in self.causes if c.kind == LOAD_FRICTION}
         flexible = self.causes[members[0]].kind == FLEXIBLE
         shares = np.array([1.0 / loads.get(self.causes[k].where, np.inf) if flexible else 1.0 for k in members])
@@ -400,12 +396,6 @@ class Questions:
         self._rest()
 
 
-def _of_several(chance: Array, columns: NDArray[np.intp]) -> Array:
-    """Chances (k,) of z scores of combinations that were chosen among so many columns each: z² is χ² of that many degrees of freedom."""
-    z = -ndtri(np.maximum(0.5 * chance, np.finfo(float).tiny))
-    return np.where(columns > 1, chdtrc(columns, z**2), chance)
-
-
 def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
     """By how many deviations damages of these sizes (k,) shift the parameters (p, k)."""
     deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
@@ -427,7 +417,7 @@ def _late(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
         alone, weighted = np.eye(pulses + 1), lines * model.weight[:, j : j + 1]
         scores = model.plain.scores_of_row(j, weighted, np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
         friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
-        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > ONE_SIDED * np.sqrt(2.0)
+        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > PROBABLE * np.sqrt(2.0)
         z = np.where(np.tile(behind, 2) & (whole * smooth > 0.0), np.abs(whole), 0.0)
         if z.any():
             column = np.zeros_like(x.y)

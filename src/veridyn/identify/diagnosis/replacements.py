@@ -20,8 +20,9 @@ import numpy as np
 
 from veridyn.arguments import checked
 from veridyn.errors import Fault
+from veridyn.identify.diagnosis.columns import TOGETHER_SAMPLES
 from veridyn.identify.diagnosis.delays import Delays, late_forces
-from veridyn.identify.diagnosis.evidence import STRONG, Evidence, Replacement
+from veridyn.identify.diagnosis.evidence import FEW_STEP, SAMPLES, STRONG, Evidence, Replacement
 from veridyn.identify.diagnosis.geometry import LOOK, best_gravity, best_place, other_gearings
 from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
 from veridyn.identify.found_cause import FoundCause
@@ -29,10 +30,9 @@ from veridyn.identify.settings import DiagnosisSettings
 from veridyn.progress import Progress, silent
 
 DEFAULT = DiagnosisSettings()
-DEGREES = 180.0 / np.pi
+DEGREES = float(np.rad2deg(1.0))
 # Of all forces is left over: no explanation; a fast diagnosis, which sees forces as measured and not behind a filter, reports no less
 MOST = 0.5
-ASKED_TOGETHER = 64  # questions whose columns are computed in one pass: memory that stays in cache
 MAX_LISTED = 6  # readings that are listed
 
 
@@ -88,9 +88,10 @@ def limit_of(questions: int, settings: DiagnosisSettings) -> float:
 def _gains(e: Evidence, questions: Sequence[Replacement], progress: Progress = silent) -> list[float]:
     """2 Δ log L of each over the data as they are; a group of them at a time, so that memory stays small."""
     out: list[float] = []
-    for k in range(0, len(questions), ASKED_TOGETHER):
+    together = TOGETHER_SAMPLES * FEW_STEP // SAMPLES
+    for k in range(0, len(questions), together):
         progress("looking for mistakes", float(k), float(len(questions)))
-        out += e.likelihoods(questions[k : k + ASKED_TOGETHER])
+        out += e.likelihoods(questions[k : k + together])
     if questions:
         progress("looking for mistakes", float(len(questions)), float(len(questions)))
     return out
@@ -104,7 +105,9 @@ def _likelier(
         return []
     price = float(np.log(e.equations_count))
     worth = np.array(gains) - price * np.array([q.estimated for q in questions])
-    best = int(np.flatnonzero(np.isclose(worth, worth.max()))[0])  # of readings that are one and the same, the first asked
+    best = int(
+        np.flatnonzero(np.isclose(worth, worth.max()))[0]
+    )  # of readings that are one and the same, the first asked
     if worth[best] < limit_of(len(questions), settings) or _left(e, questions[best]) > MOST:
         return []  # what explains little better than nothing is no explanation
     alike = [k for k in np.argsort(-worth) if k != best and worth[k] > worth[best] - STRONG]

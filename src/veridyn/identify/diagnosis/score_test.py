@@ -32,10 +32,12 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtr  # scipy.stats takes a second to import
+from scipy.special import chdtrc, ndtr, ndtri, stdtr  # scipy.stats takes a second to import
 
 from veridyn.arrays import Array
+from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING
 from veridyn.identify.diagnosis.drives import coupled_drives
+from veridyn.identify.diagnosis.evidence import FEW_SAMPLES
 from veridyn.identify.diagnosis.position_noise import SMALL_NOISE, acceleration_slopes, at_rest
 from veridyn.identify.estimators.coloured import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 from veridyn.identify.regression.sampling import Sampling
@@ -45,18 +47,13 @@ from veridyn.mechanics.tree.elsewhere import stretched
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 
-SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
-SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
-ONE_STEP = 1e-6  # the same, from which products once keep ten digits
+ONE_STEP = 1e-6  # of eigenvalues of AᵀA, from which products once keep ten digits; below ROUNDING too many are lost
 LIKELY = 4.0  # deviations from which a column is taken out of the noise (chosen)
 NOISE_KNOWN_TO = 0.2  # of scores that noise makes: to a fifth one log states a bias (:mod:`veridyn.identify.diagnosis.position_noise`)
 # Of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)
 INSEPARABLE = 1e-3
-NOISE_SAMPLES = 200  # of the motions, which show E[g] to a few per cent
-POSITION_STEP = 1e-5  # rad or m, of derivatives of M with respect to positions
 ROTOR = "rotor inertia"
 MACHINE = ""  # in place of a coordinate, of what is said of the machine as a whole
-SIZE_STEP = 1e-5  # of c
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +177,7 @@ class Projected:
         G, g = flat.T @ flat, self.residual.ravel() @ flat
         norms = np.sqrt(np.diag(G))
         scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        sizes = np.linalg.lstsq(G * scale[:, None] * scale, g * scale, rcond=SAFE_PRODUCTS)[0] * scale
+        sizes = np.linalg.lstsq(G * scale[:, None] * scale, g * scale, rcond=ROUNDING)[0] * scale
         return np.asarray(sizes, dtype=np.float64)
 
     def deviation_of_first(self, rest: Array) -> float:
@@ -191,7 +188,7 @@ class Projected:
         if not there[0]:
             return np.inf
         unit = flat[:, there] / norms[there]
-        inverse = np.linalg.pinv(unit.T @ unit, rcond=SAFE_PRODUCTS, hermitian=True)
+        inverse = np.linalg.pinv(unit.T @ unit, rcond=ROUNDING, hermitian=True)
         return float(np.sqrt(inverse[0, 0] * self.variance_beside(rest)) / norms[0])
 
     def gain_together(self, rest: Array) -> float:
@@ -205,7 +202,7 @@ class Projected:
         G, g = columns @ columns.transpose(0, 2, 1), columns @ self.residual.ravel()
         norms = np.sqrt(np.diagonal(G, axis1=1, axis2=2))
         scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        inverse = np.linalg.pinv(G * scale[:, :, None] * scale[:, None], rcond=SAFE_PRODUCTS, hermitian=True)
+        inverse = np.linalg.pinv(G * scale[:, :, None] * scale[:, None], rcond=ROUNDING, hermitian=True)
         return np.asarray(np.einsum("mk,mkl,ml->m", g * scale, inverse, g * scale), dtype=np.float64)
 
     def gains(self, rest: Array) -> Array:
@@ -260,11 +257,11 @@ def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:
         T /= norms[:, None]
         if smallest > ONE_STEP:
             return np.asarray(T, dtype=np.float64)
-        if smallest > SAFE_PRODUCTS:
+        if smallest > ROUNDING:
             B = A @ T
             return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
     _, s, Vt = np.linalg.svd(np.linalg.qr(A / norms, mode="r"))
-    kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
+    kept = s > ROUNDING * s.max(initial=0.0)
     return Vt[kept].T / s[kept] / norms[:, None]
 
 
@@ -292,6 +289,12 @@ def _bartlett(sums: Array, width: int) -> Array:
     inside = sums[width:] - sums[:-width]
     first, last = sums[1:width], sums[-1] - sums[-width:-1]
     return np.asarray(((inside**2).sum(axis=0) + (first**2).sum(axis=0) + (last**2).sum(axis=0)) / width)
+
+
+def of_several(chance: Array, columns: NDArray[np.intp]) -> Array:
+    """Chances (k,) of z scores of combinations that were chosen among so many columns each: z² is χ² of that many degrees of freedom."""
+    z = -ndtri(np.maximum(0.5 * chance, np.finfo(float).tiny))
+    return np.where(columns > 1, chdtrc(columns, z**2), chance)
 
 
 def limit_of(alpha: float, tests: int) -> float:
@@ -373,7 +376,7 @@ class NoiseSlopes:
 def noise_slopes(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> NoiseSlopes | None:
     """Means along some samples of the motions; None where accelerations are hardly noisy."""
     machine = fit.described
-    step = max(1, sum(len(m) for m in motions) // NOISE_SAMPLES)
+    step = max(1, sum(len(m) for m in motions) // FEW_SAMPLES)
     m = joined([part[::step] for part in motions])
     if m.qdd_noise is None:
         return None
@@ -417,12 +420,12 @@ def _moved(machine: Machine, still: Motion, trace: tuple[str, str]) -> tuple[Mac
     """Machine, positions, and step of the derivative that a trace is; None of one that moves nothing."""
     kind, where = trace
     if kind == "machine size":
-        return stretched(machine, 1.0 + SIZE_STEP), still.q, SIZE_STEP
+        return stretched(machine, 1.0 + DIFFERENCE), still.q, DIFFERENCE
     if kind != "encoder zero":
         return None
     drive = next((d for d in coupled_drives(machine) if d.name == where), None)
     moves = np.eye(machine.n)[machine.coordinates.index(where)] if drive is None else drive.moves
-    return machine, still.q + POSITION_STEP * moves, -POSITION_STEP
+    return machine, still.q + DIFFERENCE * moves, -DIFFERENCE
 
 
 def _forces(
@@ -435,5 +438,5 @@ def _forces(
 
 def size_slopes(machine: Machine, values: Array, m: Motion, rows: Sequence[str], forces: Array) -> Array:
     """s (N, rows) along a motion with standard parameters `values` (p,), which ask for the `forces` (N, rows) as the model has it."""
-    longer = inverse_dynamics(stretched(machine, 1.0 + SIZE_STEP), m, list(rows), values, engine="numpy")
-    return (longer - forces) / SIZE_STEP
+    longer = inverse_dynamics(stretched(machine, 1.0 + DIFFERENCE), m, list(rows), values, engine="numpy")
+    return (longer - forces) / DIFFERENCE

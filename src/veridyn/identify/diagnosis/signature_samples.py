@@ -26,13 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
+from veridyn.identify.diagnosis.columns import BLOCK_SAMPLES, DIFFERENCE, ROUNDING, compiled_plan, fit_forces
 from veridyn.identify.diagnosis.drives import CoupledDrive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
 from veridyn.identify.diagnosis.structure import (
     IN_STEPS,
     LATE_FORCE,
+    LONGEST_LAG_SHARE,
     LOW_PASS,
     WHOLE,
     ZERO_PHASE,
@@ -63,13 +64,10 @@ Mask = NDArray[np.bool_]
 MAX_ENTRIES = 6_000_000  # numbers of the equations that are looked at, and of lines of their samples: 48 MB each
 # How many there are of logs that are longer than that, and about how long (chosen)
 STRETCHES, STRETCH_SAMPLES = ((3, 12), 3000)
-ROUNDING = 1e-9  # of a force
-STEP = 1e-6  # rad or m, of derivatives with respect to positions
-SLOPE_SAMPLES = 8192  # of which these derivatives are computed together: memory that stays in cache
 WINDOW_RATE_HZ = 50.0  # of windows: positions change little between (chosen)
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
 DELAY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
-LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
+LONGEST_DELAY_S = 0.3  # s: what would be later is no delay (chosen)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -364,7 +362,7 @@ def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
     """Delays of the grid in samples; none where no row has dry friction of its own."""
     if min(len(m) for m in motions) < 3 or not _rubbing(plan):
         return ()
-    most = min(min(LONGEST_DELAY_S / float(np.median(np.diff(m.t))), LONGEST_DELAY_SHARE * len(m)) for m in motions)
+    most = min(min(LONGEST_DELAY_S / float(np.median(np.diff(m.t))), LONGEST_LAG_SHARE * len(m)) for m in motions)
     return tuple(k for k in DELAY_STEPS if k <= most)
 
 
@@ -424,20 +422,20 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> N
     machine, rows, filtering = fit.described, [fit.described.rows[r] for r in plan.rows], plan.how.filtering
     lines = np.zeros((len(rows), machine.n + 1, len(job.motion))) if filtering else out
     every = np.arange(len(job.motion)) if filtering else np.flatnonzero(used)
-    size, here = max(1, SLOPE_SAMPLES // (machine.n + 1)), np.empty((len(every), len(rows)))
-    for first in range(0, len(every), size):
-        at = every[first : first + size]
+    here = np.empty((len(every), len(rows)))
+    for first in range(0, len(every), BLOCK_SAMPLES):
+        at = every[first : first + BLOCK_SAMPLES]
         m = replace(job.motion[at], forces=None)
         N, n = len(m), machine.n
         q, qd, qdd = (np.tile(x, (n + 1, 1)) for x in (m.q, m.qd, m.qdd))
         for i in range(n):
-            q[(i + 1) * N : (i + 2) * N, i] += STEP
+            q[(i + 1) * N : (i + 2) * N, i] += DIFFERENCE
         wrenches = {k: np.tile(x, (n + 1, 1)) for k, x in m.wrenches.items()}
         signals = {k: np.tile(x, n + 1) for k, x in m.signals.items()}
         several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
         forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
-        lines[:, :n, at] = (forces[0] - forces[1:]).transpose(2, 0, 1) / STEP
-        here[first : first + size] = forces[0]
+        lines[:, :n, at] = (forces[0] - forces[1:]).transpose(2, 0, 1) / DIFFERENCE
+        here[first : first + BLOCK_SAMPLES] = forces[0]
     whole = replace(job.motion[every], forces=None)
     lines[:, machine.n, every] = size_slopes(machine, fit.standard, whole, rows, here).T
     if filtering:

@@ -43,6 +43,7 @@ from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.questions import BEHIND_REVERSALS, Answer, Questions
 from veridyn.identify.diagnosis.score_test import (
+    LIKELY,
     ROTOR,
     NoiseSlopes,
     TraceNoise,
@@ -68,6 +69,7 @@ from veridyn.identify.diagnosis.structure import (
     VISCOUS,
     WARM_UP,
 )
+from veridyn.identify.estimators.robust import MAD_TO_SIGMA
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
@@ -150,9 +152,7 @@ def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
 
 DEFAULT = DiagnosisSettings()
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
-SLOPE_ROUNDING = 1e-7  # of the forces, per rad or m: rounding of some hundred operations, 1e-14, over a step of 1e-6
-MAD = 1.4826  # standard deviations of normal noise to their median absolute value
-GROSS = 4.0  # deviations: one in 16,000 of normal noise is beyond
+SLOPE_ROUNDING = float(np.sqrt(np.finfo(float).eps))  # of the forces, per rad or m: rounding of differences
 
 
 @dataclass(frozen=True)
@@ -221,10 +221,10 @@ def examine(
 
 
 def _without_gross_errors(x: Samples, values: Array) -> Samples:
-    """Without equations whose residual is beyond `GROSS` deviations of its row."""
+    """Without equations whose residual is beyond `LIKELY` deviations of its row."""
     residual = np.where(x.used, x.misfit(values), np.nan)
-    deviation = MAD * np.nanmedian(np.abs(residual), axis=0)
-    return replace(x, used=x.used & ~(np.abs(residual) > GROSS * deviation))
+    deviation = MAD_TO_SIGMA * np.nanmedian(np.abs(residual), axis=0)
+    return replace(x, used=x.used & ~(np.abs(residual) > LIKELY * deviation))
 
 
 def _distinct(motions: Sequence[Motion]) -> list[Motion]:

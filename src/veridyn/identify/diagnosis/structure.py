@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 
 from veridyn.arrays import Array
+from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING
 from veridyn.identify.diagnosis.drives import coupled_drives, moving_alone, turns_round
 from veridyn.identify.diagnosis.score_test import ROTOR
 from veridyn.identify.result import Fit
@@ -50,12 +51,10 @@ LATE_FORCE = "late force"
 FORCES = ("force scale", LATE_FORCE, "force drift", "force offset")
 # s, from the filters of drives to what hardly follows a motion: less than an octave apart, or a delay nearer to the truth is likelier
 LOW_PASS_TIMES = (0.003, 0.005, 0.01, 0.017, 0.03, 0.055, 0.1, 0.17, 0.3)
-LONGEST_LOW_PASS = 0.1  # of the samples: what is slower is a drift
+LONGEST_LAG_SHARE = 0.1  # of a motion: what is slower is a drift
 WHOLE = 100  # options of late forces from here on are of the whole force, dry friction included, by as much as LOW_PASS_TIMES
 IN_STEPS = "force in steps"
-MAX_LEVELS = 2000  # of a force: steps of a thousandth of its range, between which rounding may make two values of one
-LEVEL_ROUNDING = 1e-9  # of the range, within which two values are one
-STEP_ROUNDING = 1e-3  # of a step
+STEP_ROUNDING = 1e-3  # of a step, and of a range: smaller steps are no levels; rounding may make two values of one
 SETTLED = 5.0  # time constants, behind which less than a hundredth of a step is left
 # Of a joint's rms speed: an octave and a half apart, so that no curve between them is missed by much
 STRIBECK_SPEEDS = (0.05, 0.15, 0.45)
@@ -63,8 +62,6 @@ STRIBECK_SPEEDS = (0.05, 0.15, 0.45)
 PRESLIDING_DISTANCES = (0.0003, 0.0008, 0.0024, 0.007, 0.02)
 WARM_UP_TIMES = (0.1, 0.3, 1.0)  # of a log's length: shorter ones are over at once, longer ones are a drift
 SMOOTHING_S = 0.1  # half-width of the parabolas that give second derivatives of forces
-COMPLIANCE_STEP = 1e-6  # rad/(N*m) or m/N, of the derivative with respect to a compliance
-TILT_STEP = 1e-5  # rad
 
 
 class ColumnLine(NamedTuple):
@@ -129,7 +126,7 @@ def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, 
     """
     N = forces.shape[1]
     every = np.arange(N, dtype=np.float64)
-    asked = [(k, tau) for k, tau in enumerate(LOW_PASS_TIMES) if 0.5 * step < tau < LONGEST_LOW_PASS * N * step]
+    asked = [(k, tau) for k, tau in enumerate(LOW_PASS_TIMES) if 0.5 * step < tau < LONGEST_LAG_SHARE * N * step]
     if not asked:
         return
     reach = min(N - 1, int(np.ceil(SETTLED * asked[-1][1] / step)))
@@ -155,7 +152,7 @@ def level_step(x: Array) -> float:
     """
     values = np.unique(x[np.isfinite(x)])
     apart = np.diff(values)
-    apart = apart[apart > LEVEL_ROUNDING * apart.sum()]
+    apart = apart[apart > ROUNDING * apart.sum()]
     if not len(apart):
         return 0.0
     q = float(apart.min())
@@ -170,7 +167,7 @@ def quantised(forces: Array, measured: Array) -> tuple[Array, Array]:
     out, steps = np.zeros_like(forces), np.zeros(len(forces))
     for j, (force, x) in enumerate(zip(forces, measured, strict=True)):
         values = np.unique(x[np.isfinite(x)])
-        q = level_step(values) if 2 <= len(values) <= MAX_LEVELS else 0.0
+        q = level_step(values) if 2 <= len(values) <= 2.0 / STEP_ROUNDING else 0.0
         if q and np.abs(values / q - np.round(values / q)).max() < STEP_ROUNDING:
             out[j], steps[j] = q * np.round(force / q) - force, q
     return out, steps
@@ -272,21 +269,21 @@ def whole_lines(
     for _, moves in places:
         slopes = _derivatives(part.t, moves @ rigid[:, thin])
         q, qd, qdd = (
-            x - COMPLIANCE_STEP * slope[:, None] * moves
+            x - DIFFERENCE * slope[:, None] * moves
             for x, slope in zip((part.q, part.qd, part.qdd), slopes, strict=True)
         )
         bent.append(replace(part, q=q, qd=qd, qdd=qdd))
     forces = inverse_dynamics(machine, joined(bent), list(rows), values, engine="numpy")
     still, *every = forces.reshape(len(bent), len(part), -1)
     for (c, _), after in zip(places, every, strict=True):
-        yield ColumnLine(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / COMPLIANCE_STEP, N)
+        yield ColumnLine(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / DIFFERENCE, N)
     before = inverse_dynamics(machine, part, list(rows), fit.standard, engine="numpy")
     g = np.asarray(machine.gravity, dtype=np.float64)
     if np.any(g):
         for k, axis in enumerate(_across(g)):
-            other = replace(machine, gravity=g + TILT_STEP * np.linalg.norm(g) * axis)
+            other = replace(machine, gravity=g + DIFFERENCE * np.linalg.norm(g) * axis)
             turned = inverse_dynamics(other, part, list(rows), fit.standard, engine="numpy")
-            yield ColumnLine(GRAVITY, "", 0, k), between(thin, (turned - before).T / TILT_STEP, N)
+            yield ColumnLine(GRAVITY, "", 0, k), between(thin, (turned - before).T / DIFFERENCE, N)
     load = load_columns(machine)
     lines = regressor(machine, part, list(rows), load, engine="numpy")
     for k in range(len(load)):
