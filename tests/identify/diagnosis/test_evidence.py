@@ -74,6 +74,13 @@ def test_drives_move_with_the_forces_they_make() -> None:
     np.testing.assert_array_equal(swapped.signals["i0"], e.motion.signals["i1"])
     assert e.error(motion=swapped) > 5.0 * e.error()
     assert e.error() < 0.05
+    turned = e.replaced("", "", "", "", coordinates=np.diag([1.0, -1.0, 1.0]), forces=np.diag([1.0, -1.0, 1.0])).motion
+    for other in (swapped, turned):  # known gains are no columns: they stand on the measured side
+        moments, y = e.reduced(other)
+        torques = 2.0 * np.column_stack([other.signals[f"i{k}"] for k in range(3)]).T
+        np.testing.assert_allclose(y, torques, atol=1e-12)
+        sizes = e.equations(motion=other).sizes
+        np.testing.assert_allclose(moments.W / sizes[:, None, None], e.equations(motion=other).W, atol=1e-12)
 
 
 def test_predicted_forces_are_those_of_inverse_dynamics_at_the_model_s_own_values() -> None:

@@ -17,7 +17,7 @@ from veridyn.identify.diagnosis.causes import KINDS, Damage
 from veridyn.identify.diagnosis.fit_check import with_traces
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.signature_samples import samples_of
-from veridyn.identify.diagnosis.signatures import deciding_recording, examine, signature_mistakes
+from veridyn.identify.diagnosis.signatures import deciding_recording, distinct, examine, signature_mistakes
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
@@ -132,6 +132,14 @@ def test_an_offset_beside_a_drift_is_found_as_well() -> None:
 
 def test_logs_in_order_have_none() -> None:
     assert [damages(noisy(np.random.default_rng(seed), memory=0.5 * (seed % 2))) for seed in range(20, 26)] == [[]] * 6
+
+
+def test_the_beginning_of_a_log_is_no_further_evidence() -> None:
+    m = clean()
+    other = replace(m, q=m.q + 1.0)
+    kept = distinct([m[:20], m, other[:20], m])
+    assert [len(k) for k in kept] == [len(m), 20]
+    assert kept[0] is m
 
 
 def test_what_one_joint_alone_absorbs_leaves_no_trace() -> None:

@@ -187,7 +187,7 @@ def examine(
     rows = [r.row for r in fit.rows if r.row in fit.described.coordinates]
     if not rows or not len(fit.values):
         return Examined([])
-    motions, sampling = _distinct(motions), _thinned(sampling, rows, motions)
+    motions, sampling = distinct(motions), _thinned(sampling, rows, motions)
     x = samples_of(fit, motions, rows, sampling, most=samples)
     if gross:
         x = _without_gross_errors(x, fit.values)
@@ -227,7 +227,7 @@ def _without_gross_errors(x: Samples, values: Array) -> Samples:
     return replace(x, used=x.used & ~(np.abs(residual) > LIKELY * deviation))
 
 
-def _distinct(motions: Sequence[Motion]) -> list[Motion]:
+def distinct(motions: Sequence[Motion]) -> list[Motion]:
     """Motions without repetitions: the same log again, or its beginning, is no further evidence."""
     kept: list[int] = []
     for i in sorted(range(len(motions)), key=lambda i: -len(motions[i])):
