@@ -238,7 +238,7 @@ def _deflections(run: FlexibleRun) -> Section:
     plots = []
     for c, joint in run.fit.joints.items():
         samples, predicted = joint.predict(run.logs[0])
-        y = samples.deflection - np.mean(samples.deflection - predicted)
+        y = samples.deflection
         thin = slice(None, None, max(1, len(y) // DRAWN_DEFLECTIONS))
         series = [
             Series("measured", samples.t[thin], 1e3 * y[thin], style="dots"),
@@ -246,7 +246,7 @@ def _deflections(run: FlexibleRun) -> Section:
         ]
         plots.append(curves(c, series, "t, s", f"deflection, m{'rad' if joint.turning else 'm'}", clock=c))
     lead = (
-        "Motor less link as the encoders show it, the delay in it, where the joint moves; the zero of the encoders is that of the log. At "
-        "standstill dry friction may be anything, and the model predicts nothing."
+        "Motor less link as the encoders show it, the delay in it. The zero of the encoders and the dry friction that acts at the start "
+        "are those of the log; at standstill friction stays as it was."
     )
     return Section("Deflection on the validation log", [Figure(plots)], lead)

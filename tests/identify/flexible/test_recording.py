@@ -7,7 +7,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError
-from veridyn.identify.flexible.recording import joint_recording, largest_speed, samples_of
+from veridyn.identify.flexible.recording import dahl_state, joint_recording, largest_speed, samples_of, steady
 from veridyn.model.experiment import Channel
 
 T = np.arange(0.0, 20.0, 0.004)
@@ -29,7 +29,7 @@ def test_the_band_follows_the_motion_and_not_its_noise(noise: float):
 def test_samples_are_the_derivatives_of_a_sine():
     r = joint_recording(recorded(), "j")
     w = 2 * np.pi * 0.5
-    x = samples_of(r, 2.0, 5.0, dead_zone=0.1, friction_speed=0.005)
+    x = samples_of(r, 2.0, 5.0, dead_zone=0.1)
     inside = (x.t > 2.0) & (x.t < 18.0)  # the ends of a log in motion are less exact
     t = x.t[inside]
     np.testing.assert_allclose(x.speed[inside], 0.3 * w * np.cos(w * t), atol=1e-4)
@@ -38,6 +38,23 @@ def test_samples_are_the_derivatives_of_a_sine():
     np.testing.assert_allclose(x.deflection, 1e-3, atol=1e-9)
     assert np.abs(x.speed).min() > 0.1
     assert largest_speed([r]) == pytest.approx(0.3 * w, rel=0.03)  # its ends are in motion
+
+
+def test_dry_friction_builds_up_and_stays():
+    """Dahl's law in closed form: 1 − e^(−x/δ) on the way forward, kept at standstill, then back; a start elsewhere is forgotten."""
+    out, back = np.linspace(0.0, 0.5, 301), np.linspace(0.5, 0.2, 201)
+    z, left = dahl_state(np.concatenate([out, np.full(50, 0.5), back]), 0.1)
+    turned = 1.0 - np.exp(-5.0)
+    np.testing.assert_allclose(z[:301], 1.0 - np.exp(-out / 0.1), atol=1e-12)
+    np.testing.assert_allclose(z[301:351], turned, atol=1e-12)
+    np.testing.assert_allclose(z[351:], -1.0 + (turned + 1.0) * np.exp((back - 0.5) / 0.1), atol=1e-12)
+    np.testing.assert_allclose(left[[0, 300, 350, -1]], np.exp([0.0, -5.0, -5.0, -8.0]), rtol=1e-9)
+
+
+def test_noise_is_no_turn_of_a_motor():
+    """A walk of ±1 stands still within a noise of 1; a way out and back turns once, and is 2 shorter."""
+    np.testing.assert_array_equal(steady(np.array([0.0, 1.0, -1.0, 1.0, 0.0]), 1.0), np.zeros(5))
+    np.testing.assert_array_equal(steady(np.array([0.0, 3.0, 5.0, 4.0, 1.0]), 1.0), [0.0, 2.0, 4.0, 4.0, 2.0])
 
 
 def test_channels_of_other_clocks_are_brought_to_one():

@@ -35,10 +35,12 @@ def test_stiffness_friction_and_delay(run):
 
 
 def test_predicted_deflection(run):
-    """Of another part of the motion, to 2 %: the model has friction at reversals within the band of the fit only."""
+    """Of another part of the motion, to 2 %; to 4 % with standstill, where friction may be anything within its bounds."""
     first, second = (tuple(x[part] for x in run) for part in (slice(0, 4000), slice(4000, None)))
     fit = identify_flexible(arm.machine(), arm.log(*first, delay=2.8e-3, noise=NOISE))
-    assert fit.joints["hip"].std_percent(arm.log(*second, delay=2.8e-3, noise=NOISE, seed=1)) < 2.0
+    joint, other = fit.joints["hip"], arm.log(*second, delay=2.8e-3, noise=NOISE, seed=1)
+    assert joint.std_percent(other, moving=True) < 2.0
+    assert joint.std_percent(other) < 4.0
 
 
 def test_what_a_slow_motion_does_not_show(run):

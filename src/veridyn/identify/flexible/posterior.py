@@ -8,7 +8,7 @@ maximisation). So standard deviations are those of coloured residuals, and a slo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -27,12 +27,13 @@ NOISE_TURNS = 5  # iterations after which the noise stays as it was chosen
 
 @dataclass(frozen=True, eq=False)
 class ColouredPosterior:
-    """Values and covariance of the parameters, and the noise: s, τ (s) and w."""
+    """Values and covariance of the parameters, the noise: s, τ (s) and w, and the log of the marginal likelihood."""
 
     values: Array
     covariance: Array
     noise: tuple[float, float, float]
     converged: bool
+    evidence: float
 
     @property
     def sigma(self) -> Array:
@@ -40,7 +41,7 @@ class ColouredPosterior:
 
 
 @dataclass(frozen=True, eq=False)
-class _Whitening:
+class Whitening:
     """The inverse Cholesky factors of the noise's correlation, block by block, and the log of its determinant."""
 
     memory: float
@@ -57,14 +58,20 @@ class _Whitening:
 
 
 def posterior(
-    predict: Callable[[Array], Array], measured: Array, times: Sequence[Array], mean: Array, sigma: Array, step: Array
+    predict: Callable[[Array], Array],
+    measured: Array,
+    noises: Sequence[Whitening],
+    mean: Array,
+    sigma: Array,
+    step: Array,
+    start: Array | None = None,
 ) -> ColouredPosterior:
-    """The estimate of p from `measured` = predict(p) + e, with the prior N(mean, sigma²); `times` of the samples of each log, in order.
+    """The estimate of p from `measured` = predict(p) + e, with the prior N(mean, sigma²); `noises`: those that are tried.
 
-    `step`: of the central differences by which predict is linearised.
+    `step`: of the central differences by which predict is linearised. `start`: where to begin, the prior's mean by default.
     """
-    tried = _whitenings(times)
-    p, found, converged = mean.copy(), None, False
+    tried = noises
+    p, found, converged = (mean if start is None else start).copy(), None, False
     for turn in range(ITERATIONS):
         J = np.stack([(predict(p + h) - predict(p - h)) / (2.0 * h.sum()) for h in np.diag(step)], axis=1)
         z = measured - predict(p) + J @ (p - mean)
@@ -77,12 +84,24 @@ def posterior(
         if converged:
             break
     assert found is not None
-    return ColouredPosterior(p, found[2], found[3], converged)
+    return ColouredPosterior(p, found[2], found[3], converged, -found[0])
 
 
-def _marginal(
-    w: _Whitening, J: Array, z: Array, sigma: Array
-) -> tuple[float, Array, Array, tuple[float, float, float]]:
+def most_likely(tried: Sequence[ColouredPosterior]) -> tuple[int, Array, ColouredPosterior]:
+    """The number of the model with the largest marginal likelihood among equally likely ones, the shares of all, and its estimate.
+
+    How far the others' estimates lie from its own, by their shares, is part of its covariance.
+    """
+    evidence = np.array([one.evidence for one in tried])
+    best = int(np.argmax(evidence))
+    share = np.exp(evidence - evidence[best])
+    share /= share.sum()
+    apart = np.stack([one.values - tried[best].values for one in tried])
+    wide = np.einsum("m,mij->ij", share, [one.covariance for one in tried]) + (share[:, None] * apart).T @ apart
+    return best, share, replace(tried[best], covariance=wide)
+
+
+def _marginal(w: Whitening, J: Array, z: Array, sigma: Array) -> tuple[float, Array, Array, tuple[float, float, float]]:
     """Minus the log marginal likelihood, the deviation of p from its prior mean, its covariance, and the noise."""
     X, y = w(J), w(z)
     n, prior, scale = len(y), np.diag(1.0 / sigma**2), np.outer(sigma, sigma)
@@ -100,7 +119,8 @@ def _marginal(
     return 0.5 * (fit + shrink), b, S, (float(np.sqrt(s2)), w.memory, w.white)
 
 
-def _whitenings(times: Sequence[Array]) -> list[_Whitening]:
+def whitenings(times: Sequence[Array]) -> list[Whitening]:
+    """The noises of samples at the `times` of each log, in order."""
     blocks = [t[k : k + LARGEST_BLOCK] for t in times for k in range(0, len(t), LARGEST_BLOCK)]
     out = []
     for memory in MEMORIES_S:
@@ -112,5 +132,5 @@ def _whitenings(times: Sequence[Array]) -> list[_Whitening]:
                 C = (1.0 - white) * np.exp(-np.abs(t[:, None] - t) / memory) + white * np.eye(len(t))
                 factors.append(np.linalg.cholesky(C))
             total = 2.0 * sum(float(np.log(np.diag(L)).sum()) for L in factors)
-            out.append(_Whitening(memory, white, tuple(factors), total))
+            out.append(Whitening(memory, white, tuple(factors), total))
     return out

@@ -8,10 +8,11 @@ Its integral is the angle of the link but for an unknown start and the drift of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.arrays import Array
@@ -31,6 +32,8 @@ SAMPLES_PER_BAND = 5.0  # samples a second that are kept for each Hz of the band
 SLOPE_TOLERANCE = (
     0.2  # of the slope of link over motor angle, which is 1: larger deviations are another unit, sign or channel
 )
+MOTION_SHARE = 0.1  # of the rate: what lies above is noise of an encoder
+NOISE_SIGMAS = 3.0  # of that noise, which is no turn of a motor
 LONGEST_DELAY_S = 0.1  # between the encoders: more is another clock
 STILL_SHARE = 1e-3  # of the motor's range: a link that moves less is frozen; gears have ratios below a thousand
 
@@ -60,7 +63,9 @@ class JointRecording:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JointSamples:
-    """What the equations of a joint need, low-passed alike, at the times `t`; those at which it stands still are left out.
+    """What the equations of a joint need, low-passed alike, at the times `t`, which are the samples `kept` of `path`.
+
+    `path` is the angle of the motor at all samples, not low-passed but without the noise of its encoder: friction turns with the speed.
 
     `deflection` is motor less link as measured, `force` what the motor exerts beyond the acceleration of its rotor, Γ − J θ̈.
     """
@@ -69,14 +74,44 @@ class JointSamples:
     deflection: Array
     force: Array
     force_rate: Array
-    direction: Array
-    direction_rate: Array
     speed: Array
     acceleration: Array
     jerk: Array
+    path: Array
+    kept: NDArray[np.bool_]
+    passed: Callable[[Array], Array]
+    rate: float
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def dry_friction(self, distance: float) -> Array:
+        """Share of dry friction that acts, its slope over time, and the same of how far its start is remembered (4, samples)."""
+        made = [self.passed(x) for x in dahl_state(self.path, distance)]
+        return np.stack([y[self.kept] for x in made for y in (x, derivative(x, self.rate))])
+
+
+def dahl_state(path: Array, distance: float) -> tuple[Array, Array]:
+    """z of dz/dx = (1 − sign(ẋ) z)/δ along a path (K,) from z = 0, and what is left of a start elsewhere, e^(−∫|dx|/δ).
+
+    On its way from sample to sample, which is monotonous, z comes nearer to ±1 by that factor.
+    """
+    way = np.diff(path)
+    left, forward = np.exp(-np.abs(way) / distance), np.sign(way)
+    z, out = 0.0, [0.0]
+    for share, side in zip(left.tolist(), forward.tolist(), strict=True):
+        z = side + (z - side) * share
+        out.append(z)
+    return np.array(out), np.concatenate([[1.0], np.cumprod(left)])
+
+
+def steady(path: Array, noise: float) -> Array:
+    """A path that turns where the given one has come back by more than `noise`, and stands still until then."""
+    at, out = float(path[0]), []
+    for x in path.tolist():
+        at = max(min(at, x + noise), x - noise)
+        out.append(at)
+    return np.array(out)
 
 
 def joint_recording(log: Experiment, joint: str) -> JointRecording:
@@ -139,7 +174,7 @@ def _check(r: JointRecording, joint: str) -> None:
     if abs(slope - 1.0) > SLOPE_TOLERANCE:
         what = "motor and link encoder do not measure the same angle."
         raise DataError(what, where=where, expected="a slope of 1", found=f"{slope:.4g}", hint=_slope_hint(slope))
-    speed = derivative(zero_phase(r.motor, r.rate, Butterworth(0.1 * r.rate, ORDER)), r.rate)
+    speed = derivative(zero_phase(r.motor, r.rate, Butterworth(MOTION_SHARE * r.rate, ORDER)), r.rate)
     design = np.stack([speed, np.ones_like(speed)], axis=1)
     delay = float(np.linalg.lstsq(design, r.motor - r.link, rcond=None)[0][0])
     if abs(delay) > LONGEST_DELAY_S:
@@ -160,7 +195,7 @@ def _slope_hint(slope: float) -> str:
 
 
 def samples_of(
-    r: JointRecording, inertia: float, band: float, *, dead_zone: float, friction_speed: float, step: int = 0
+    r: JointRecording, inertia: float, band: float, *, step: int = 0, dead_zone: float = 0.0
 ) -> JointSamples:
     """A recording low-passed to `band` Hz; the ends, where the filter knows less, and speeds below `dead_zone` (rad/s) are left out.
 
@@ -172,17 +207,14 @@ def samples_of(
         return zero_phase(x, r.rate, low)
 
     theta = passed(r.motor)
-    speed, acceleration = derivative(theta, r.rate), derivative(theta, r.rate, 2)
+    acceleration = derivative(theta, r.rate, 2)
     force = passed(r.torque) - inertia * acceleration
-    direction = passed(np.tanh(speed / friction_speed))
     columns = {
         "t": np.arange(len(theta)) / r.rate,
         "deflection": passed(r.motor - r.link),
         "force": force,
         "force_rate": derivative(force, r.rate),
-        "direction": direction,
-        "direction_rate": derivative(direction, r.rate),
-        "speed": speed,
+        "speed": derivative(theta, r.rate),
         "acceleration": acceleration,
         "jerk": derivative(acceleration, r.rate),
     }
@@ -190,8 +222,11 @@ def samples_of(
     every = step or max(1, round(r.rate / (SAMPLES_PER_BAND * band)))
     kept = np.zeros(len(theta), dtype=bool)
     kept[edge : len(theta) - edge : every] = True
-    kept &= np.abs(speed) > dead_zone
-    return JointSamples(**{name: x[kept] for name, x in columns.items()})
+    kept &= np.abs(columns["speed"]) >= dead_zone
+    own = {name: x[kept] for name, x in columns.items()}
+    rest = r.motor - zero_phase(r.motor, r.rate, Butterworth(MOTION_SHARE * r.rate, ORDER))
+    path = steady(r.motor, NOISE_SIGMAS * float(np.std(rest)))
+    return JointSamples(**own, path=path, kept=kept, passed=passed, rate=r.rate)
 
 
 def largest_speed(recordings: Sequence[JointRecording]) -> float:

@@ -2,12 +2,14 @@
 
 The motor's equation gives the torque through the joint, and both encoders its deflection:
 
-    Γ − J θ̈ − f_c sign θ̇ − f_v θ̇ = K (θ − q) + D (θ̇ − q̇)
+    Γ − J θ̈ − f_c z − f_v θ̇ = K (θ − q) + D (θ̇ − q̇)
     θ(t) − q(t − d) = (θ − q)(t − d) + d θ̇ − d²/2 θ̈ + d³/6 θ⃛ + zero        what the encoders show; the link's is late by d
 
 Most of what looks like deflection may be d θ̇, which viscous friction, f_v θ̇/K, resembles: priors on friction separate them. The encoders of
-all joints are read by one device as a rule, so that each joint's delay helps the others'. At standstill dry friction is anything between
-±f_c, and samples slower than a share of the largest speed are left out. A stiffness is positive, and its prior is one of its logarithm.
+all joints are read by one device as a rule, so that each joint's delay helps the others'. Dry friction builds up over a distance δ,
+dz/dθ = (1 − sign(θ̇) z)/δ (Dahl), and keeps its value at standstill; that with which a log begins is unknown, as is the zero of
+its encoders. Where friction holds within less than an encoder resolves, it is anything between ±f_c: samples slower than a share of the
+largest speed are predicted, and not fitted. A stiffness is positive, and its prior is one of its logarithm.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean, part_at
-from veridyn.identify.flexible.posterior import ColouredPosterior, posterior
+from veridyn.identify.flexible.posterior import ColouredPosterior, most_likely, posterior, whitenings
 from veridyn.identify.flexible.recording import (
     JointRecording,
     JointSamples,
@@ -39,8 +41,11 @@ from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above
 
 VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
+PRESLIDING_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the way: distances over which dry friction may build up
+START_SIGMA = 3.0**-0.5  # of the share of dry friction with which a log begins: it is as likely anywhere from −1 to 1
 QUANTITIES = ("stiffness", "coulomb", "viscous", "delay", "relaxation")
-STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)  # of central differences: of log K, of shares of the typical torque, s
+# of central differences: of log K, of shares of prior deviations of friction, s
+STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -54,8 +59,7 @@ class FlexibleSettings(Settings):
     spread : prior standard deviation of log K where the machine gives none; 0.7 is a factor of two.
     delay : s, prior standard deviation of the delay between the encoders.
     relaxation : s, prior standard deviation of D/K.
-    dead_zone : share of the largest speed below which a joint counts as standing still.
-    friction_speed : rad/s or m/s, at which 76 % of dry friction is reached.
+    dead_zone : share of the largest speed below which a joint counts as standing still; such samples are predicted and not fitted.
     common_delay : whether the encoders of all joints have one delay.
     """
 
@@ -65,7 +69,6 @@ class FlexibleSettings(Settings):
     delay: Annotated[float, above(0.0)] = 0.01
     relaxation: Annotated[float, above(0.0)] = 0.01
     dead_zone: Annotated[float, above(0.0)] = 0.05
-    friction_speed: Annotated[float, above(0.0)] = 0.005
     common_delay: bool = True
 
 
@@ -86,7 +89,9 @@ class JointQuantity:
 class FlexibleJointFit:
     """What two encoders show of one joint.
 
-    `estimate` is of log K, f_c, f_v, d, D/K and the zero of each log; `own_delay` and its deviation are without the other joints.
+    `estimate` is of log K, f_c, f_v, d, D/K and of each log the zero and the start of z; `own_delay` and its deviation are
+    without the other joints. `dead_zone`: rad/s or m/s. `presliding`: the most
+    likely δ, rad or m.
     """
 
     joint: str
@@ -97,6 +102,7 @@ class FlexibleJointFit:
     estimate: ColouredPosterior
     settings: FlexibleSettings
     dead_zone: float
+    presliding: float
     own_delay: tuple[float, float]
 
     @cached_property
@@ -143,22 +149,26 @@ class FlexibleJointFit:
         return float(max(1.0, data * np.sqrt(DETERMINED_INFORMATION) / wide))
 
     def predict(self, log: Experiment | JointRecording) -> tuple[JointSamples, Array]:
-        """Samples of another log, low-passed to ``settings.lowpass``, and their predicted deflection but for the zero of its encoders."""
-        r = log if isinstance(log, JointRecording) else joint_recording(log, self.joint)
-        s = self.settings
-        band = min(s.lowpass, 0.4 * r.rate)
-        samples = samples_of(r, self.inertia, band, dead_zone=self.dead_zone, friction_speed=s.friction_speed, step=1)
-        return samples, _deflection(self.estimate.values, samples)
+        """Samples of another log, low-passed to ``settings.lowpass``, and their predicted deflection.
 
-    def std_percent(self, log: Experiment | JointRecording, *, at_rest: bool = False) -> float:
-        """Error of the predicted deflection over the standard deviation of the measured one, %, where the joint moves.
-
-        The zero of the log's encoders counts as unknown. `at_rest`: samples at which it stands still count as well; the model leaves
-        friction open there.
+        The zero of the log's encoders and the share of dry friction with which it begins are unknown, and those that fit it best.
         """
-        samples, predicted = (replace(self, dead_zone=-1.0) if at_rest else self).predict(log)
-        y = samples.deflection
-        return 100.0 * float(np.std(y - predicted)) / float(np.std(y))
+        r = log if isinstance(log, JointRecording) else joint_recording(log, self.joint)
+        samples = samples_of(r, self.inertia, min(self.settings.lowpass, 0.4 * r.rate), step=1)
+        rubs, p = samples.dry_friction(self.presliding), self.estimate.values
+        base = _deflection(p, samples, rubs)
+        start = _deflection(p, samples, rubs, 1.0) - base
+        y, centred = samples.deflection - base, start - np.mean(start)
+        power = float(centred @ centred)
+        share = float(np.clip(centred @ y / power, -1.0, 1.0)) if power > 0.0 else 0.0
+        return samples, base + share * centred + np.mean(y)
+
+    def std_percent(self, log: Experiment | JointRecording, *, moving: bool = False) -> float:
+        """Error of the predicted deflection over the standard deviation of the measured one, %; `moving`: without standstill."""
+        samples, predicted = self.predict(log)
+        own = np.abs(samples.speed) > (self.dead_zone if moving else -1.0)
+        y, error = samples.deflection[own], (samples.deflection - predicted)[own]
+        return 100.0 * float(np.std(error)) / float(np.std(y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,38 +270,37 @@ def identify_flexible(
         refuse_play(c, known[c])
     data = [logs] if isinstance(logs, Experiment) else list(logs)
     chosen = {c: [joint_recording(log, c) for log in data] for c in wanted or known}
-    first = {c: _fitted(machine, c, recordings, own, None) for c, recordings in chosen.items()}
-    weights = {c: 1.0 / fit.estimate.covariance[3, 3] for c, fit in first.items()}
+    fits = {c: _fitted(machine, c, recordings, own) for c, recordings in chosen.items()}
+    weights = {c: fit.own_delay[1] ** -2 for c, fit in fits.items()}
     total = sum(weights.values())
-    delay = sum(w * first[c].estimate.values[3] for c, w in weights.items()) / total
-    if not own.common_delay or len(first) == 1:
-        return FlexibleFit(machine, first, float(delay), float(total**-0.5))
-    fits = {}
-    for c, fit in first.items():
-        others = total - weights[c]
-        mean = (total * delay - weights[c] * fit.estimate.values[3]) / others
-        again = _fitted(machine, c, chosen[c], own, (float(mean), float(others**-0.5)))
-        fits[c] = replace(again, own_delay=fit.own_delay)
+    delay = sum(w * fits[c].own_delay[0] for c, w in weights.items()) / total
+    if own.common_delay and len(fits) > 1:
+        for c, fit in fits.items():
+            others = total - weights[c]
+            mean = (total * delay - weights[c] * fit.own_delay[0]) / others
+            fits[c] = replace(fit, estimate=_with_delay(fit.estimate, mean, others**-0.5))
     return FlexibleFit(machine, fits, float(delay), float(total**-0.5))
 
 
+def _with_delay(found: ColouredPosterior, mean: float, sigma: float) -> ColouredPosterior:
+    """An estimate with what other joints say of the delay, as one more measurement of it."""
+    C = found.covariance
+    gain = C[:, 3] / (C[3, 3] + sigma**2)
+    values = found.values + gain * (mean - found.values[3])
+    return replace(found, values=values, covariance=C - np.outer(gain, C[3]))
+
+
 def _fitted(
-    machine: Machine,
-    joint: str,
-    recordings: Sequence[JointRecording],
-    s: FlexibleSettings,
-    delay: tuple[float, float] | None,
+    machine: Machine, joint: str, recordings: Sequence[JointRecording], s: FlexibleSettings
 ) -> FlexibleJointFit:
-    """One joint by itself, or with what other joints say of the delay (mean and standard deviation)."""
+    """One joint by itself."""
     flexible = flexible_joints(machine)[joint]
     if not np.isfinite(flexible.inertia):
         hint = f"Give flexible: {{inertia: …}}, the rotor's times the gear ratio squared, at '{joint}'."
         raise DataError("the inertia of its rotor is unknown.", where=part_at("joint", joint), hint=hint)
+    turning = machine.kinds[joint] == "turning"
     zone = s.dead_zone * largest_speed(recordings)
-    samples = [
-        samples_of(r, flexible.inertia, s.band or r.band, dead_zone=zone, friction_speed=s.friction_speed)
-        for r in recordings
-    ]
+    samples = [samples_of(r, flexible.inertia, s.band or r.band, dead_zone=zone) for r in recordings]
     for r, one in zip(recordings, samples, strict=True):
         if len(one) < 2 * len(QUANTITIES):
             what = f"only {len(one)} independent samples are left in which it moves."
@@ -299,21 +308,29 @@ def _fitted(
                 what, where=part_at("joint", joint), hint="Record longer, or a faster motion.", source=r.log
             )
     mean, sigma = _prior(machine, joint, samples, s)
-    if delay is not None:
-        mean[3], sigma[3] = delay
     measured = np.concatenate([one.deflection for one in samples])
     zeros = np.repeat(np.eye(len(samples)), [len(one) for one in samples], axis=0)
-    level = float(np.mean(measured))
-    full_mean = np.concatenate([mean, np.full(len(samples), level)])
-    full_sigma = np.concatenate([sigma, np.full(len(samples), max(1e3 * float(np.std(measured)), 1e-9))])
-    step = np.concatenate([np.array(STEPS) * [1.0, sigma[1], sigma[2], 1.0, 1.0], np.full(len(samples), 1e-6)])
+    level, n, logs = float(np.mean(measured)), len(QUANTITIES), len(samples)
+    full_mean = np.concatenate([mean, np.full(logs, level), np.zeros(logs)])
+    wide = np.full(logs, max(1e3 * float(np.std(measured)), 1e-9))
+    full_sigma = np.concatenate([sigma, wide, np.full(logs, START_SIGMA)])
+    scale = np.array([1.0, sigma[1], sigma[2], 1.0, 1.0])
+    step = np.concatenate([np.array(STEPS) * scale, np.full(logs, 1e-6), np.full(logs, 1e-2)])
+    way = max(float(np.ptp(r.motor)) for r in recordings)
+    noises = whitenings([one.t for one in samples])
+    distances, tried = [share * way for share in PRESLIDING_SHARES], list[ColouredPosterior]()
+    for distance in distances:
+        rubs = [one.dry_friction(distance) for one in samples]
 
-    def predict(p: Array) -> Array:
-        return np.concatenate([_deflection(p, one) for one in samples]) + zeros @ p[len(QUANTITIES) :]
+        def predict(p: Array, rubs: Sequence[Array] = rubs) -> Array:
+            starts = p[n + logs :].tolist()
+            made = [_deflection(p, one, z, z0) for one, z, z0 in zip(samples, rubs, starts, strict=True)]
+            return np.concatenate(made) + zeros @ p[n : n + logs]
 
-    found = posterior(predict, measured, [one.t for one in samples], full_mean, full_sigma, step)
+        start = tried[-1].values if tried else None
+        tried.append(posterior(predict, measured, noises, full_mean, full_sigma, step, start))
+    best, _, found = most_likely(tried)
     own = (float(found.values[3]), float(found.sigma[3]))
-    turning = machine.kinds[joint] == "turning"
     return FlexibleJointFit(
         joint=joint,
         turning=turning,
@@ -323,21 +340,23 @@ def _fitted(
         estimate=found,
         settings=s,
         dead_zone=zone,
+        presliding=distances[best],
         own_delay=own,
     )
 
 
-def _deflection(p: Array, x: JointSamples) -> Array:
-    """What the encoders show but for their zeros."""
+def _deflection(p: Array, x: JointSamples, rubs: Array, start: float = 0.0) -> Array:
+    """What the encoders show but for their zeros, with dry friction `rubs`; `start`: the share of it with which the log begins."""
     compliance, coulomb, viscous, d, relaxation = np.exp(-p[0]), p[1], p[2], p[3], p[4]
-    torque = x.force - coulomb * x.direction - viscous * x.speed
-    rate = x.force_rate - coulomb * x.direction_rate - viscous * x.acceleration
+    z, z_rate, left, left_rate = rubs
+    torque = x.force - coulomb * (z + start * left) - viscous * x.speed
+    rate = x.force_rate - coulomb * (z_rate + start * left_rate) - viscous * x.acceleration
     late = d * x.speed - d**2 / 2.0 * x.acceleration + d**3 / 6.0 * x.jerk
     return compliance * (torque - (relaxation + d) * rate) + late
 
 
 def _prior(machine: Machine, joint: str, samples: Sequence[JointSamples], s: FlexibleSettings) -> tuple[Array, Array]:
-    """Mean and standard deviation of log K, f_c, f_v, d and D/K: as the machine has them, or wide."""
+    """Mean and standard deviation of the QUANTITIES: as the machine has them, or wide."""
     flexible, motor = flexible_joints(machine)[joint], motor_side(joint)
     known = machine.uncertainty
     deviations = {} if known is None else dict(zip(known.names, np.sqrt(np.diag(known.covariance)), strict=True))
@@ -354,10 +373,9 @@ def _prior(machine: Machine, joint: str, samples: Sequence[JointSamples], s: Fle
         sigma.append(deviations.get(own[0].parameter_name, wide[kind]) if own else wide[kind])
     damping = deviations.get(f"damping_{joint}")
     relaxed = s.relaxation if damping is None else damping / flexible.stiffness
-    return (
-        np.array([*mean, 0.0, np.nan_to_num(flexible.damping) / flexible.stiffness]),
-        np.array([*sigma, s.delay, relaxed]),
-    )
+    mean += [0.0, np.nan_to_num(flexible.damping) / flexible.stiffness]
+    sigma += [s.delay, relaxed]
+    return np.array(mean), np.array(sigma)
 
 
 def _relative(deviation: float | None, value: float, s: FlexibleSettings) -> float:

@@ -109,9 +109,7 @@ class FlexibleSection(StudySection):
     relaxation: Number = Field(default=0.01, gt=0.0)
     """Prior standard deviation of damping over stiffness, s."""
     dead_zone: Number = Field(default=0.05, gt=0.0, lt=1.0)
-    """Share of the largest speed below which a joint counts as standing still: dry friction is anything there."""
-    friction_speed: Number = Field(default=0.005, gt=0.0)
-    """Speed at which 76 % of dry friction is reached, rad/s or m/s."""
+    """Share of the largest speed below which a joint counts as standing still: such samples are predicted, and not fitted."""
     common_delay: bool = True
     """Whether the encoders of all joints have one delay."""
 

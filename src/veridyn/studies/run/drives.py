@@ -248,7 +248,7 @@ class FlexibleRun:
 
     @cached_property
     def std_percent(self) -> dict[str, float]:
-        """Joint → error of its predicted deflection, % of the standard deviation, the worst of the validation logs; where it moves."""
+        """Joint → error of its predicted deflection, % of the standard deviation, the worst of the validation logs."""
         return {c: max(joint.std_percent(log) for log in self.logs) for c, joint in self.fit.joints.items()}
 
     @cached_property
@@ -272,8 +272,8 @@ class FlexibleRun:
             out |= {f"stiffness_{k}_agreement": self.agreement[c]}
             out |= {f"encoder_delay_{k}": joint.own_delay[0], f"sigma_encoder_delay_{k}": joint.own_delay[1]}
             out |= {f"deflection_std_percent_{k}": self.std_percent[c]}
-            at_rest = max(joint.std_percent(log, at_rest=True) for log in self.logs)
-            out |= {f"deflection_at_rest_std_percent_{k}": at_rest}
+            moving = max(joint.std_percent(log, moving=True) for log in self.logs)
+            out |= {f"deflection_moving_std_percent_{k}": moving}
         out |= {"encoder_delay": self.fit.delay, "sigma_encoder_delay": self.fit.delay_sigma}
         out |= {"encoder_delay_validation": self.again.delay, "sigma_encoder_delay_validation": self.again.delay_sigma}
         return out | {"deflection_std_percent": max(self.std_percent.values())}
@@ -302,8 +302,7 @@ class FlexibleRun:
         for log in self.logs:
             for c, joint in self.fit.joints.items():
                 samples, predicted = joint.predict(log)
-                y = samples.deflection - np.mean(samples.deflection - predicted)
-                for row in zip(samples.t, y, predicted, strict=True):
+                for row in zip(samples.t, samples.deflection, predicted, strict=True):
                     out.writerow((log.name, c, *(f"{x:.9g}" for x in row)))
         return text.getvalue()
 
