@@ -62,6 +62,11 @@ def _locked(machine: Machine, group: Sequence[str]) -> Machine:
     return welded(bare, locked, unknown="keep") if locked else bare
 
 
+def part_of(machine: Machine, group: Sequence[str]) -> Machine:
+    """The machine of some joints with their drives, the others locked: what is made of it needs no locking again."""
+    return _locked(machine, group).with_controllers([c for c in machine.controllers if c.on in group])
+
+
 @dataclass(frozen=True, eq=False)
 class _Places:
     """Where the value of each unknown goes: a parameter, a constant of a law or of controllers of some joints, or the start of a run."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -35,10 +36,16 @@ class LinearDrives:
     residuals: Array
     columns: Array
 
+    @cached_property
+    def _sums(self) -> tuple[Array, Array]:
+        """JᵀJ and Jᵀr of all columns."""
+        J = self.columns.reshape(-1, self.columns.shape[2])
+        return J.T @ J, J.T @ self.residuals.ravel()
+
     def normal(self, active: Sequence[int], z: Array) -> tuple[Array, Array]:
         """Half the second derivative of Q by the active unknowns, and half its gradient."""
-        J = self.columns[:, :, list(active)].reshape(-1, len(active))
-        return J.T @ J + np.eye(len(active)), J.T @ self.residuals.ravel() + z[list(active)]
+        (gram, slope), own = self._sums, list(active)
+        return gram[np.ix_(own, own)] + np.eye(len(own)), slope[own] + z[own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +91,24 @@ class DriveProblem:
 
     def at(self, z: Array) -> DriveMinimum:
         """A point to search from."""
-        cost = self.cost(z)
-        if not np.isfinite(cost):
+        found = self.point(z)
+        if found is None:
             raise IdentificationError(
                 "the simulation runs away with the values that it starts from.",
                 where=", ".join(self.group.joints),
                 hint="Give gains, armatures and frictions nearer to the machine's.",
             )
-        return DriveMinimum(z, cost, self.linear(z))
+        return found
+
+    def point(self, z: Array) -> DriveMinimum | None:
+        """Q with the linear model; None where Q is infinite."""
+        if not self.allowed(z):
+            return None
+        try:
+            linear = self.linear(z)
+        except SimulationError:
+            return None
+        return DriveMinimum(z, float((linear.residuals**2).sum() + z @ z), linear)
 
     def cost(self, z: Array) -> float:
         """Q; infinite where a machine has no such values, or runs away with them."""
@@ -168,25 +185,28 @@ def search(
     low = np.array([u.lowest for u in problem.unknowns])
     (damping, least, most), small = DAMPING, 0
     kink = KINK_SIGMAS * np.sqrt(len(problem.active))
-    count = 0
+    count, sure = 0, True
     for count in range(iterations):
         step, length = _step(problem, linear, z, low, 0.0)
         if length <= tolerance:
             return DriveMinimum(z, cost, linear)
+        there = None  # where steps have succeeded, the linear model behind the next one is made with its Q
         while True:
             step, moved = _step(problem, linear, z, low, damping)
             trial = np.maximum(z + step, low)
-            now = problem.cost(trial)
+            there = problem.point(trial) if sure else None
+            now = problem.cost(trial) if not sure else np.inf if there is None else there.cost
             if now < cost or damping >= most:
                 break
-            damping *= 10.0
+            damping, sure = damping * 10.0, False
         if now >= cost:
             if length <= kink:
                 return DriveMinimum(z, cost, linear, length)
             break
         gained, z, cost = cost - now, trial, now
         damping = max(damping / 10.0, least)
-        linear = problem.linear(z)
+        linear = problem.linear(z) if there is None else there.linear
+        sure = there is not None or damping <= DAMPING[0]
         small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
         if small > 1 or (small and moved <= kink):
             return DriveMinimum(z, cost, linear)

@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
+from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of, part_of
 from veridyn.identify.drives.drive_log import DriveRecord, drive_records
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
@@ -156,7 +156,8 @@ def fit_group(
         )
     own = [u for u in further if u.joints[0] in joints] if how.friction == "auto" else []
     base = (*base, *start_unknowns(joints, records))
-    group = DriveGroup(machines[0], joints, (*base, *own), machines)
+    parts = tuple(part_of(m, joints) for m in machines)
+    group = DriveGroup(parts[0], joints, (*base, *own), parts)
     problem = DriveProblem(group=group, records=records, active=tuple(range(len(base))), weights=np.ones(len(joints)))
     z = np.zeros(len(base) + len(own))
     problem, found = settle(*problem.reweighted(problem.at(z)), how.iterations)
