@@ -16,14 +16,24 @@ RANGES = {
 }
 
 
-def designed(ask: tuple[str, ...], tries: int = 30, seed: int = 0) -> DrivePlan:
-    how = DriveExcitation(ask=ask, tries=tries, duration=8.0)
+SECONDS = 5.0
+
+
+def designed(ask: tuple[str, ...], tries: int = 30, seed: int = 0, seconds: float = SECONDS) -> DrivePlan:
+    how = DriveExcitation(ask=ask, tries=tries, duration=seconds)
     return design_drive_commands(leg(), RANGES, how, rng=np.random.default_rng(seed))
 
 
 @pytest.fixture(scope="module")
 def plan() -> DrivePlan:
     return designed(("kp", "armature"))
+
+
+@pytest.mark.slow
+def test_longer_commands() -> None:
+    longer = designed(("kp", "armature"), seconds=8.0)
+    test_what_is_asked_for_becomes_surer_than_by_a_chirp(longer)
+    test_limits_are_kept_in_another_simulation(longer)
 
 
 def test_what_is_asked_for_becomes_surer_than_by_a_chirp(plan: DrivePlan) -> None:
@@ -66,7 +76,7 @@ def test_limits_are_kept_in_another_simulation(plan: DrivePlan) -> None:
 
 def test_commands_as_a_table_and_in_words(plan: DrivePlan) -> None:
     lines = plan.table().splitlines()
-    assert lines[0] == "time [s],command.thigh [rad],command.calf [rad]" and len(lines) == 2 + 8 * 200
+    assert lines[0] == "time [s],command.thigh [rad],command.calf [rad]" and len(lines) == 2 + SECONDS * 200
     assert "asked for" in plan.summary() and "σ of a chirp" in plan.summary()
     assert np.abs(np.diff(plan.command, axis=0)).max() <= 12.0 / 200.0 + 1e-12
 
