@@ -91,24 +91,14 @@ class DriveProblem:
 
     def at(self, z: Array) -> DriveMinimum:
         """A point to search from."""
-        found = self.point(z)
-        if found is None:
+        cost = self.cost(z)
+        if not np.isfinite(cost):
             raise IdentificationError(
                 "the simulation runs away with the values that it starts from.",
                 where=", ".join(self.group.joints),
                 hint="Give gains, armatures and frictions nearer to the machine's.",
             )
-        return found
-
-    def point(self, z: Array) -> DriveMinimum | None:
-        """Q with the linear model; None where Q is infinite."""
-        if not self.allowed(z):
-            return None
-        try:
-            linear = self.linear(z)
-        except SimulationError:
-            return None
-        return DriveMinimum(z, float((linear.residuals**2).sum() + z @ z), linear)
+        return DriveMinimum(z, cost, self.linear(z))
 
     def cost(self, z: Array) -> float:
         """Q; infinite where a machine has no such values, or runs away with them."""
@@ -185,28 +175,25 @@ def search(
     low = np.array([u.lowest for u in problem.unknowns])
     (damping, least, most), small = DAMPING, 0
     kink = KINK_SIGMAS * np.sqrt(len(problem.active))
-    count, sure = 0, True
+    count = 0
     for count in range(iterations):
         step, length = _step(problem, linear, z, low, 0.0)
         if length <= tolerance:
             return DriveMinimum(z, cost, linear)
-        there = None  # where steps have succeeded, the linear model behind the next one is made with its Q
         while True:
             step, moved = _step(problem, linear, z, low, damping)
             trial = np.maximum(z + step, low)
-            there = problem.point(trial) if sure else None
-            now = problem.cost(trial) if not sure else np.inf if there is None else there.cost
+            now = problem.cost(trial)
             if now < cost or damping >= most:
                 break
-            damping, sure = damping * 10.0, False
+            damping *= 10.0
         if now >= cost:
             if length <= kink:
                 return DriveMinimum(z, cost, linear, length)
             break
         gained, z, cost = cost - now, trial, now
         damping = max(damping / 10.0, least)
-        linear = problem.linear(z) if there is None else there.linear
-        sure = there is not None or damping <= DAMPING[0]
+        linear = problem.linear(z)
         small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
         if small > 1 or (small and moved <= kink):
             return DriveMinimum(z, cost, linear)
