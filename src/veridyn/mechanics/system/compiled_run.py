@@ -376,26 +376,40 @@ def check_finite(tree: Tree, what: str, x: Array, step: float, first: int | None
     )
 
 
-class CalledLaw:
-    """A control law of Python that compiled code can call: it reads q and q̇ from the record and writes forces there."""
+class Called:
+    """A function of Python, of time, that compiled code can call at its address: 0 where it has done what it does.
 
-    def __init__(self, law: Law, W: Array, at: Mapping[str, int], coordinates: Sequence[str]) -> None:
+    Nothing can be raised through compiled code: what the function raises is kept, and raised behind it.
+    """
+
+    def __init__(self, function: Callable[[float], None]) -> None:
         self.error: BaseException | None = None
-        n = len(coordinates)
-        q, qd = W[at["GIVEN"] : at["GIVEN"] + n], W[at["GIVEN"] + n : at["GIVEN"] + 2 * n]
-        force = W[at["FORCE"] : at["FORCE"] + n]
 
         def call(time: float) -> int:
             with self:
-                force[:] = checked_forces(law, time, q.copy(), qd.copy(), coordinates)
+                function(time)
             return int(self.error is not None)
 
         self._function = _LAW(call)
         self.address = cast(int, ctypes.cast(cast(Any, self._function), ctypes.c_void_p).value)
 
     def __enter__(self) -> None:
-        """Nothing can be raised through compiled code: what the law raises is kept, and raised behind it."""
+        pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         self.error = error
         return True
+
+
+class CalledLaw(Called):
+    """A control law of Python that compiled code can call: it reads q and q̇ from the record and writes forces there."""
+
+    def __init__(self, law: Law, W: Array, at: Mapping[str, int], coordinates: Sequence[str]) -> None:
+        n = len(coordinates)
+        q, qd = W[at["GIVEN"] : at["GIVEN"] + n], W[at["GIVEN"] + n : at["GIVEN"] + 2 * n]
+        force = W[at["FORCE"] : at["FORCE"] + n]
+
+        def act(time: float) -> None:
+            force[:] = checked_forces(law, time, q.copy(), qd.copy(), coordinates)
+
+        super().__init__(act)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.integrate import solve_ivp
 import veridyn as vd
 from mechanics.test_formulations import MACHINES
 from strangers.natural_mechanisms import rack_and_pinion
-from veridyn.errors import DataError, ModelError
+from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.natural.steps.machine_motion import integrate_natural_machine, natural_machine
@@ -22,6 +23,8 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment, Marker
+from veridyn.papers.buggy.drive import BuggyDrive, Standing, drive, settle
+from veridyn.papers.buggy.machine import buggy
 from veridyn.simulate.simulator import Driven, Tracking
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import Placement, rotation_to_axis
@@ -168,6 +171,42 @@ def test_logs_of_both_formulations_are_the_same_and_each_can_be_observed() -> No
     run = Driven(0.1, 50.0, home_of(plane), np.zeros(plane.n), method=PRECISE)
     log = vd.simulate(plane.with_formulation("natural"), run, rng=np.random.default_rng(0))
     assert log.names == ("gyro.z", "force.phi") and log["gyro.z"].unit == "rad/s"
+
+
+def test_a_buggy_on_its_tyres_in_steps_of_fixed_length() -> None:
+    """Tyres, a prescribed rack and drives, beside the tree, which is stepped by the same rule in coordinates of its own."""
+    machine, how = buggy(tyres="linear"), BuggyDrive(duration=0.04, rack=-0.01, rate=50.0, step=2e-3)
+    start = settle(machine)
+    one, two = (drive(machine, how, start=start), natural_drive(machine, how, start))
+    assert np.abs(one.motion.q - two.motion.q).max() < 1e-7
+    assert np.abs(one.motion.qd - two.motion.qd).max() < 1e-5
+    assert one.states.keys() == two.states.keys() and len(one.states) == 8
+    assert all(np.abs(one.states[name] - two.states[name]).max() < 1e-7 for name in one.states)
+    assert np.abs(one.motion.qd[-1]).max() > 0.05
+
+
+def natural_drive(machine: Machine, how: BuggyDrive, start: Standing) -> Trajectory:
+    t, method = np.arange(round(how.duration * how.rate) + 1) / how.rate, Method("RK4", how.step)
+    points = machine.with_formulation("natural")
+    return integrate_natural_machine(points, t, start.q, 0.0 * start.q, how.inputs(), base=start.base, method=method)
+
+
+@pytest.mark.parametrize("method", [Method("RK4", step=1e-3), Method("RK45", step=1e-3)])
+def test_what_goes_wrong_on_the_way_is_named_with_its_time(method: Method) -> None:
+    machine = MACHINES["crane"]().with_formulation("natural")
+    t, start = np.arange(11) / 100.0, home_of(machine)
+
+    def run(forces: Callable[[float], float]) -> None:
+        given = Inputs(forces=lambda t, q, qd: np.array([forces(t), 0.0]))
+        integrate_natural_machine(machine, t, start, np.zeros(2), given, method=method)
+
+    with pytest.raises(SimulationError, match=r"the force on '\w+' is nan at 0\.0[5-9]\d* s"):
+        run(lambda t: np.nan if t > 0.05 else 1.0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(lambda t: 1.0 / float(t < 0.05))
+    assert "in the control law, at 0.0" in caught.value.__notes__[0]
+    with pytest.raises(SimulationError, match=r"coordinate '[\w.]+'[\s\S]*has run away at 0\.0[4-9]\d* s"):
+        run(lambda t: 1e13 if t > 0.04 else 1.0)
 
 
 def test_what_cannot_be_simulated_is_refused_by_name() -> None:

@@ -237,8 +237,12 @@ class ForceTable:
 
     def packed(self, values: Array) -> tuple[Array, Array, Array]:
         """For compiled steps, of values (…, loads): constant forces (…, n), and factors (…, a) of the forces (a, n, n+1) linear in q."""
+        return *self.constants(values), np.ascontiguousarray(self.turning[self.active])
+
+    def constants(self, values: Array) -> tuple[Array, Array]:
+        """The first two of :meth:`packed`."""
         constant = np.ascontiguousarray(self.weight[:-1] + values @ self.constant.T)
-        return constant, np.ascontiguousarray(values[..., self.active]), np.ascontiguousarray(self.turning[self.active])
+        return constant, np.ascontiguousarray(values[..., self.active])
 
     @cached_property
     def places(self) -> Mapping[str, int]:

@@ -1,241 +1,85 @@
 """Explicit Runge-Kutta steps on exact accelerations, brought back to the constraints after each step.
 
-    M q̈ + Φ_qᵀ λ = Q,   Φ_q q̈ = −Φ̇_q q̇                at each stage
-    Φ(q) = 0,   Φ_q q̇ = 0,   in the metric M            at the end
+    M q̈ + Φ_qᵀ λ = Q,   Φ_q q̈ = g̈ − Φ̇_q q̇ − 2 ω (Φ_q q̇ − ġ) − ω² Φ    at each stage
+    Φ(q) = 0,   Φ_q q̇ = ġ,   in the metric M                             at the end
 
 What the constraints have drifted is a part of the step's own error, so the way back costs no order (Hairer, Lubich and Wanner, 2006,
 Geometric Numerical Integration, IV.4). An explicit rule of high order takes long steps where nothing is stiff; the index-3 form is for the
-rest. The rules stand in :mod:`~veridyn.mechanics.system.stepper`. Many steps a call are machine code of the same equations and tables.
+rest. The rules stand in :mod:`~veridyn.mechanics.system.stepper`. Many steps a call are machine code of the same equations and tables,
+where prescribed coordinates g move, tyres roll, and what is a function of Python is called at each stage (:class:`ExplicitRun`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
-from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.equations.dynamics import Bordered, NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.kernels.elimination import (
-    Elimination,
-    Factors,
-    factorised,
-    factors_of,
-    set_tangent,
-    solved,
-)
-from veridyn.mechanics.natural.kernels.terms import Scratch, Tables, acting, constraints_at, drift, scratch_of, turned
-from veridyn.mechanics.record import Bound, Matrix, Vector, opened
-from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, Tableau, tableau
-
-Numbers = NDArray[np.int64]
-REFACTOR = 3  # corrections with one factorisation
+from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
+from veridyn.mechanics.natural.steps.explicit_kernel import explicit_kernel, instant_kernel, work_of
+from veridyn.mechanics.record import Bound, Numbers
+from veridyn.mechanics.system.adaptive import check_size
+from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, tableau
 
 
-class ExplicitRule(NamedTuple):
-    """A :class:`~veridyn.mechanics.system.stepper.Tableau` without its times."""
+class ExplicitRun:
+    """Explicit steps and accelerations of a mechanism for one caller; `room` is what compiled code works in.
 
-    A: Matrix
-    b: Vector
-
-
-class ExplicitWork(NamedTuple):
-    """The mechanism, the rule, and room for steps of one caller."""
-
-    t: Tables
-    e: Elimination
-    rule: ExplicitRule
-    f: Factors
-    at: Scratch
-    drift: Vector
-    q: Vector
-    v: Matrix  # (stages, n)
-    a: Matrix
-    turning: Matrix
-
-
-def work_of(t: Tables, e: Elimination, rule: Tableau, turns: bool) -> ExplicitWork:
-    """Room for steps of a mechanism by a rule; `turns`: some forces turn with their bodies."""
-    n, s = len(t.mass), len(rule.b)
-    m = len(e.plan.order) - n
-    return ExplicitWork(
-        t,
-        e,
-        ExplicitRule(np.array(rule.A), np.array(rule.b)),
-        factors_of(e),
-        scratch_of(t, m, False),
-        np.empty(m),
-        np.empty(n),
-        np.empty((s, n)),
-        np.empty((s, n)),
-        np.zeros((n if turns else 0, n + 1)),
-    )
-
-
-@core
-def _posed(w: ExplicitWork, q: Array) -> bool:
-    """Φ, Φ_q and its factors at q."""
-    constraints_at(w.t, q, w.at.y, w.at.phi, w.at.J, w.at.AB, w.at.slopes)
-    return factorised(w.e, w.f, w.at.J)
-
-
-@core
-def _accelerated(w: ExplicitWork, load: Array, q: Array, qd: Array) -> bool:
-    """q̈ and λ into f.x, after :func:`_posed` or :func:`_closed` at the same q."""
-    t, e, f, at = w.t, w.e, w.f, w.at
-    n, m = len(q), len(at.phi)
-    acting(t, load, w.turning, q, qd, 0.0, 0.0, at.Q, at.T, at.way)
-    drift(t, q, qd, at.AB, at.slopes, w.drift)
-    for i in range(n):
-        f.b[i] = at.Q[i]
-    for i in range(m):
-        f.b[n + i] = -w.drift[i]
-    return solved(e, f)
-
-
-@core
-def _closed(w: ExplicitWork, before: Array, q: Array) -> bool:
-    """q onto Φ = 0 in the metric M; leaves Φ_q and its factors of the new pose behind."""
-    t, e, f, at = w.t, w.e, w.f, w.at
-    n, m, size = len(q), len(at.phi), 1.0
-    for i in range(n):
-        size = max(size, abs(before[i]))
-    for k in range(CORRECTIONS):
-        constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
-        off = 0.0
-        for i in range(m):
-            off = max(off, abs(at.phi[i]))
-        if not np.isfinite(off):
-            return False
-        done = off <= CLOSED * size * size
-        if (done or k % REFACTOR == 0) and not factorised(e, f, at.J):
-            return False
-        if done:
-            return True
-        for i in range(n):
-            f.b[i] = 0.0
-        for i in range(m):
-            f.b[n + i] = -at.phi[i]
-        if not solved(e, f):
-            return False
-        for i in range(n):
-            if not abs(f.x[i]) <= STRAY * size:
-                return False
-            q[i] += f.x[i]
-    return False
-
-
-@core
-def _sharpened(w: ExplicitWork, x: Array, lam: Array) -> bool:
-    """Add to x and λ what −1/α has left open of Φ_q x = −drift."""
-    e, f, at = w.e, w.f, w.at
-    n, m = len(x), len(lam)
-    for i in range(n):
-        f.b[i] = 0.0
-    for i in range(m):
-        f.b[n + i] = -w.drift[i]
-    for k in range(len(e.slope_row)):
-        f.b[n + e.slope_row[k]] -= at.J[e.slope_row[k], e.slope_column[k]] * x[e.slope_column[k]]
-    if not solved(e, f):
-        return False
-    for i in range(n):
-        x[i] += f.x[i]
-    for i in range(m):
-        lam[i] += f.x[n + i]
-    return True
-
-
-@core
-def _same(a: Array, b: Array) -> bool:
-    same = True
-    for i in range(len(a)):
-        same = same and a[i] == b[i]
-    return same
-
-
-@core
-def _step(
-    w: ExplicitWork, loads: Array, values: Array, turnings: Array, before: Array, x: Array, h: float, known: bool
-) -> bool:
-    """One step from `before` to x, both (3n + m,); `known`: the accelerations before are those of the first stage."""
-    rule, f, n, m = w.rule, w.f, len(w.q), len(w.at.phi)
-    s, last = len(rule.b), len(loads) - 1
-    for i in range(s):
-        for j in range(n):
-            position, speed = 0.0, 0.0
-            for k in range(i):
-                if rule.A[i, k] != 0.0:
-                    position += rule.A[i, k] * w.v[k, j]
-                    speed += rule.A[i, k] * w.a[k, j]
-            w.q[j] = before[j] + h * position
-            w.v[i, j] = before[n + j] + h * speed
-        if i == 0 and known:
-            for j in range(n):
-                w.a[0, j] = before[2 * n + j]
-            continue
-        if len(turnings):
-            turned(turnings, values[min(i, last)], w.turning)
-        if not (_posed(w, w.q) and _accelerated(w, loads[min(i, last)], w.q, w.v[i])):
-            return False
-        for j in range(n):
-            w.a[i, j] = f.x[j]
-    q, qd, qdd, lam = x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :]
-    for j in range(n):
-        position, speed = 0.0, 0.0
-        for k in range(s):
-            position += rule.b[k] * w.v[k, j]
-            speed += rule.b[k] * w.a[k, j]
-        q[j] = before[j] + h * position
-        qd[j] = before[n + j] + h * speed
-    if not _closed(w, before, q):
-        return False
-    for i in range(m):
-        w.drift[i] = 0.0
-        lam[i] = 0.0
-    if not _sharpened(w, qd, lam):
-        return False
-    if len(turnings):
-        turned(turnings, values[last], w.turning)
-    if not _accelerated(w, loads[last], q, qd):
-        return False
-    for j in range(n):
-        qdd[j] = f.x[j]
-    for i in range(m):
-        lam[i] = f.x[n + i]
-    return _sharpened(w, qdd, lam)
-
-
-@kept
-def explicit_kernel(
-    address: Numbers,
-    loads: Array,
-    values: Array,
-    turnings: Array,
-    start: Array,
-    steps: Array,
-    alpha: float,
-    out: Array,
-) -> int:
-    """Steps of lengths `steps` (K,) from `start` (3n + m,): q, q̇, q̈ and λ after each, in the rows of `out` (K, 3n + m).
-
-    `address` is that of a bound :class:`ExplicitWork`. `loads` (K or 1, stages + 1 or 1, n) holds all constant generalised forces, `values`
-    (K or 1, stages + 1 or 1, a) the factors of `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made: fewer
-    than K where one fails.
+    `closing`: rad/s, with which openings die out at the stages of a step. `road`: a packed one, on which tyres roll. `call`: (1,) the
+    address of a function of Python, or 0.
     """
-    w = opened(address, ExplicitWork)
-    set_tangent(w.e, w.f, w.t.mass, alpha)
-    before, many = start, len(loads) - 1
-    for k in range(len(steps)):
-        now, past = min(k, many), min(max(k - 1, 0), many)
-        known = k > 0 and _same(loads[now, 0], loads[past, -1]) and _same(values[now, 0], values[past, -1])
-        if not _step(w, loads[now], values[now], turnings, before, out[k], steps[k], known):
-            return k
-        before = out[k]
-    return len(steps)
+
+    def __init__(
+        self,
+        system: NaturalSystem,
+        rule: str,
+        how: Stabilisation,
+        closing: float = 0.0,
+        road: Array | None = None,
+        call: Numbers | None = None,
+    ) -> None:
+        self.system, self.alpha = system, how.alpha(system)
+        self._wheels = WheelRoom(system.wheels, road)  # which keeps the code of tyres for as long as it is called
+        called = np.zeros(1, dtype=np.int64) if call is None else call
+        self.room = work_of(system, tableau(rule), self._wheels.wheels, called, closing)
+        self._bound = Bound(self.room)
+
+    def steps(self, start: Array, begin: float, steps: Array, values: Array, motion: Array | None = None) -> Array:
+        """q, q̇, q̈, λ and slips after each of the `steps` (K,), as rows (K, 3n + m + 2w).
+
+        `values` (K or 1, stages + 1 or 1, loads) and `motion` (K or 1, stages + 1 or 1, 3, p) at the stages and at the end of each step.
+        """
+        begins = begin + np.concatenate([[0.0], np.cumsum(steps)[:-1]])
+        out = np.empty((len(steps), len(start)))
+        loads, factors = self.system.forces.constants(values)
+        led = self.system.constraints.motion[None, None] if motion is None else motion
+        led = np.ascontiguousarray(led)
+        made = explicit_kernel(self._bound.address, loads, factors, led, start, begins, steps, self.alpha, out)
+        if made < len(steps):
+            raise _too_long(self.system, float(begins[made] + steps[made]), float(steps[made]))
+        return out
+
+    def accelerations(
+        self, times: Array, states: Array, values: Array, motion: Array, *, mends: bool = False, closing: float = 0.0
+    ) -> tuple[int, Array]:
+        """The number of states (N, 2n + 2w) that have them, and accelerations and rates of slips (N, n + 2w).
+
+        `values` (N or 1, loads), `motion` (N or 1, 3, p). States are brought onto the constraints first, in place, where it `mends`.
+        """
+        out = np.full((len(states), states.shape[1] - self.system.n), np.nan)
+        loads, factors = self.system.forces.constants(values)
+        made = instant_kernel(
+            self._bound.address, loads, factors, motion, times, self.alpha, mends, closing, states, out
+        )
+        return made, out
+
+    def refuse(self) -> None:
+        """Refuse the last state that forces were computed at where it is none of a machine, with its time and coordinate."""
+        system, names = self.system, [*2 * self.system.coordinates]
+        names += system.wheels.states if len(self.room.slips) else ()
+        check_size(float(self.room.time[0]), self.room.now, slice(0, system.n), system.mechanism.name, names)
 
 
 def explicit_step(
@@ -282,19 +126,7 @@ def explicit_steps(
     `values` (K or 1, stages + 1, loads) are those at the stages and at the end of each step, or (1, 1, loads) those of all.
     """
     start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
-    out = np.empty((len(steps), len(start)))
-    work = Bound(work_of(system.tables, system.elimination, tableau(rule), len(system.forces.active) > 0))
-    made = explicit_kernel(
-        work.address,
-        *system.forces.packed(values),
-        start,
-        steps,
-        how.alpha(system),
-        out,
-    )
-    if made < len(steps):
-        raise _too_long(system, state.t + float(steps[: made + 1].sum()), float(steps[made]))
-    return out
+    return ExplicitRun(system, rule, how).steps(start, state.t, steps, values)
 
 
 def _too_long(system: NaturalSystem, t: float, h: float) -> SimulationError:

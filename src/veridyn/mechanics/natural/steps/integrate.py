@@ -31,7 +31,7 @@ from veridyn.mechanics.natural.equations.dynamics import (
 from veridyn.mechanics.natural.equations.position import independent, position, velocity
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.equations.wheels import plane_of
-from veridyn.mechanics.natural.steps.explicit import explicit_step, explicit_steps
+from veridyn.mechanics.natural.steps.explicit import ExplicitRun, explicit_step, explicit_steps
 from veridyn.mechanics.natural.steps.index3 import index3_step, index3_steps
 from veridyn.mechanics.system.stepper import RULES, tableau
 from veridyn.progress import Progress, silent
@@ -39,7 +39,6 @@ from veridyn.progress import Progress, silent
 Formulation = Literal["index3", "explicit", "penalty", "augmented", "r_matrix"]
 FORMULATIONS = ("index3", "explicit", "penalty", "augmented", "r_matrix")
 RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
-PAYS = 20_000  # steps from which on compiling is quicker than not
 AT_ONCE = 1000  # steps in one call of machine code, at the least, where there are as many
 Loads = Callable[[float], Mapping[str, ArrayLike]]
 Prescribed = Callable[[float], Mapping[str, ArrayLike]]  # of a time: name → place, rate and acceleration
@@ -49,8 +48,8 @@ Prescribed = Callable[[float], Mapping[str, ArrayLike]]  # of a time: name → p
 class NaturalMethod:
     """How to integrate: the formulation, the longest step (s), how constraints are held, the engine, and the `rule` of the explicit form.
 
-    "auto" compiles index-3 and explicit steps where a motion is long enough to pay for the few seconds that takes, and stays with NumPy for
-    a single :func:`natural_step`; the other formulations are NumPy.
+    "auto" compiles index-3 and explicit steps of a motion, and stays with NumPy for a single :func:`natural_step`; the other formulations
+    are NumPy.
     """
 
     formulation: Formulation = "index3"
@@ -197,12 +196,11 @@ def integrate_natural(
         refuse_vehicle(system, f"formulation {how.formulation}")
     for part in ("q", "qd", "qdd"):
         system.vector(getattr(start, part), part)
-    if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
-        how = replace(how, engine="compiled")
+    how = replace(how, engine="compiled") if how.engine == "auto" else how
     slips = start.slips if len(start.slips) else np.zeros(2 * len(system.mechanism.tyres))
     state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers, slips)
     if how.compiles:
-        return _compiled_motion(system, clock, state, loads, how, prescribed, road, progress)
+        return compiled_motion(system, clock, state, loads, how, prescribed, road, progress)
     states = [state]
     for begin, end in itertools.pairwise(clock.tolist()):
         count, h = _cut(begin, end, how.step)
@@ -234,7 +232,12 @@ def _acting(system: NaturalSystem, loads: Loads | None, begin: float, h: float, 
     return np.array([system.forces.load_values(loads(begin + c * h)) for c in how.times.tolist()])
 
 
-def _compiled_motion(
+def _leading(system: NaturalSystem, prescribed: Prescribed, begin: float, h: float, how: NaturalMethod) -> Array:
+    """Motions of prescribed coordinates (times, 3, p) at the method's times in the step from `begin`."""
+    return np.array([system.holding(prescribed(begin + c * h)).constraints.motion for c in how.times.tolist()])
+
+
+def compiled_motion(
     system: NaturalSystem,
     clock: Array,
     state: NaturalState,
@@ -243,8 +246,12 @@ def _compiled_motion(
     prescribed: Prescribed | None,
     road: Road | None,
     progress: Progress,
+    run: ExplicitRun | None = None,
 ) -> NaturalMotion:
-    """The motion in few calls of machine code: loads and prescribed motions depend on time alone and are computed ahead."""
+    """The motion in few calls of machine code: loads and prescribed motions depend on time alone and are computed ahead.
+
+    `run`: what makes the explicit steps, where it is more than a mechanism without tyres and prescribed coordinates.
+    """
     rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers, state.slips])]
     steps: list[float] = []
     ends: list[int] = []
@@ -257,11 +264,15 @@ def _compiled_motion(
         if loads is not None:
             values += [_acting(system, loads, begin + k * h, h, how) for k in range(count)]
         if prescribed is not None:
-            led += [system.holding(prescribed(begin + (k + 1) * h)).constraints.motion for k in range(count)]
+            led += [_leading(system, prescribed, begin + k * h, h, how) for k in range(count)]
         if len(steps) < AT_ONCE and end < clock[-1]:
             continue
         given = np.array(values) if values else _acting(system, None, begin, 0.0, how)[None]
-        found = _compiled_steps(system, state, np.array(steps), given, how, np.array(led) if led else None, road)
+        lengths, motion = np.array(steps), np.array(led) if led else None
+        if run is None:
+            found = _compiled_steps(system, state, lengths, given, how, None if motion is None else motion[:, -1], road)
+        else:
+            found = run.steps(rows[-1], state.t, lengths, given, motion)
         rows += list(found[ends])
         state = _unpacked(system, end, found[-1])
         steps, ends, values, led = [], [], [], []

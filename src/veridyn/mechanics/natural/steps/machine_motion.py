@@ -2,9 +2,11 @@
 
     M q̈ + Φ_qᵀ λ = Q(q, q̇) + Q_u,    Φ_q q̈ = −Φ̇_q q̇ − 2 ω Φ̇ − ω² Φ,    ω = `CLOSING_RATE`
 
-All points, vectors and added coordinates are integrated, and brought back to the constraints at every sample (after every step of RK4). The
-result is given in the coordinates that the machine has as a tree, whichever way it was computed. Where a description by points does not
-have some of them, they follow from closing the loops of the tree.
+All points, vectors and added coordinates are integrated, and brought back to the constraints at every sample (after every step of RK4), in
+machine code: all steps of RK4 in few calls, the rates that SciPy's integrators ask for in one call each. What acts as a function of the
+state, forces, signals, wrenches and contacts, is Python's, called at each stage. The result is given in the coordinates that the machine
+has as a tree, whichever way it was computed. Where a description by points does not have some of them, they follow from closing the loops
+of the tree.
 """
 
 from __future__ import annotations
@@ -19,15 +21,16 @@ from scipy.spatial.transform import Rotation
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with, rounded
-from veridyn.mechanics.natural.equations.dynamics import Bordered, Stabilisation, solve_accelerations
+from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.position import independent
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.equations.wheels import Plane, plane_of
 from veridyn.mechanics.natural.inputs import wrench_maps
-from veridyn.mechanics.natural.steps.explicit import onto_constraints
+from veridyn.mechanics.natural.steps.explicit import ExplicitRun
 from veridyn.mechanics.natural.steps.freedoms import Freedoms, freedoms_of, pose_of_tree
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, compiled_motion
 from veridyn.mechanics.system.adaptive import adaptive_path, check_size
+from veridyn.mechanics.system.compiled_run import Called
 from veridyn.mechanics.system.integrate import (
     CLOSING_RATE,
     check_given_loads,
@@ -35,7 +38,6 @@ from veridyn.mechanics.system.integrate import (
     initial_state,
 )
 from veridyn.mechanics.system.simulation import BaseState, Forces, Inputs, Method, Trajectory
-from veridyn.mechanics.system.stepper import march, tableau
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
 from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
 from veridyn.mechanics.tree.loops.closure import closed_motion
@@ -46,7 +48,7 @@ from veridyn.model.load import Drive, Load, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
-from veridyn.spatial.rotations import rotation_of
+from veridyn.spatial.rotations import quaternion, rotation_of
 
 EXACT = Stabilisation(penalty=1e16)  # some constraints hold little mass
 
@@ -144,19 +146,27 @@ def _refuse_undetermined(machine: Machine, tree: Tree, system: NaturalSystem, na
 
 
 class _Rates:
-    """The rates of (q, q̇, slips) in natural coordinates under inputs."""
+    """The rates of (q, q̇, slips) in natural coordinates under inputs, by compiled code."""
 
     def __init__(self, model: NaturalMachine, acting: ActingInputs, start: Array) -> None:
         self.model, self.acting, self.start = model, acting, start
-        self.system = model.system
-        self.alpha = EXACT.alpha(model.system)
-        road = acting.inputs.road
-        self.plane: Plane | None = None if road is None else plane_of(road)
+        self.system, act = model.system, acting.inputs
         self.slips = 2 * len(model.system.mechanism.tyres)
-        act = acting.inputs
         self.wrenches: dict[str, Array] = {}
         self.signals = tuple(dict.fromkeys(e.signal for e in model.system.mechanism.gains))
         self.by_state = act.forces is not None or act.wrenches is not None or act.contacts is not None
+        self.called = Called(self._act) if self.by_state or self.signals else None
+        address = np.array([0 if self.called is None else self.called.address], dtype=np.int64)
+        road = None if act.road is None else act.road.packed
+        self.run = ExplicitRun(model.system, "RK4", EXACT, CLOSING_RATE, road, address)
+
+    def _act(self, time: float) -> None:
+        """What functions of Python do at the state that compiled code has reached."""
+        room, forces = self.run.room, self.system.forces
+        x, xd, _ = self.split(room.now.copy())
+        values, extra, *_ = self.pushing(time, x, xd)
+        room.load[:], room.factors[:] = forces.constants(values)
+        room.load[:] += extra
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
         n = self.system.n
@@ -164,12 +174,7 @@ class _Rates:
 
     def held(self, t: float) -> NaturalSystem:
         """The system with prescribed coordinates as they are led at a time."""
-        names = self.system.mechanism.prescribed
-        if not names:
-            return self.system
-        q, qd, qdd = self.acting.prescribed(t)
-        at = {n: self.model.tree.coordinates.index(n) for n in names}
-        return self.system.holding({n: (q[k], qd[k], qdd[k]) for n, k in at.items()})
+        return self.system.holding(self._prescribed(t)) if self.system.mechanism.prescribed else self.system
 
     def on_tree(self, x: Array, xd: Array) -> tuple[Array, Array]:
         """The state of the tree at one of natural coordinates."""
@@ -177,14 +182,20 @@ class _Rates:
         self.start = q[0]
         return q[0], qd[0]
 
+    def _loads(self, t: float) -> dict[str, Array]:
+        own = self.acting.values_of_loads(t)
+        return {load.name: _own_components(load, own[load.name]) for load in self.model.machine.loads}
+
+    def _prescribed(self, t: float) -> dict[str, Array]:
+        given, at = self.acting.prescribed(t), self.model.tree.coordinates.index
+        return {name: given[:, at(name)] for name in self.system.mechanism.prescribed}
+
     def pushing(self, t: float, x: Array, xd: Array) -> tuple[Array, Array, Array, dict[str, Array]]:
         """Values of the loads, further generalised forces, and what of them the tree calls forces (n,) and wrenches."""
         act, tree = self.acting.inputs, self.model.tree
-        values, own = self.system.forces.values.copy(), self.acting.values_of_loads(t)
+        values, drives = self.system.forces.load_values(self._loads(t)).copy(), act.forces is None
         for load in self.model.machine.loads:
-            if act.forces is None or not isinstance(load, Drive):
-                values[self.system.forces.loads[load.name]] = _own_components(load, own[load.name])
-            else:
+            if isinstance(load, Drive) and not drives:
                 values[self.system.forces.loads[load.name]] = 0.0
         extra, wrenches = np.zeros(self.system.n), dict[str, Array]()
         if self.signals:
@@ -232,7 +243,7 @@ class _Rates:
         if not f.free:
             return BaseState()
         moving = f.rows(x) @ xd
-        return BaseState(f.position(x), _quaternions(f.attitude(x)[None])[0], moving[:3], moving[3:6])
+        return BaseState(f.position(x), quaternion(f.attitude(x)), moving[:3], moving[3:6])
 
     def wrench(self, body: str, w: Array, x: Array) -> Array:
         """The generalised force (n,) of a wrench in a body's frame, at its origin."""
@@ -247,40 +258,58 @@ class _Rates:
             self.wrenches[body] = wrench_maps(self.system.geometry, body)
         return np.einsum("a,aij,j->i", w, self.wrenches[body], np.append(x, 1.0))
 
-    def accelerations(self, t: float, y: Array, closing: float) -> tuple[Array, Array, Array, Array, dict[str, Array]]:
-        """q̈ and rates of slips, then values of loads, forces and wrenches that acted."""
-        x, xd, slips = self.split(y)
-        system = self.held(t)
-        values, extra, forces, wrenches = self.pushing(t, x, xd)
-        Q, slip_rates = system.forces.forces(x, xd, values) + extra, np.zeros(0)
-        if self.slips:
-            wheels = system.wheels.evaluate(x, xd, slips, self.plane)
-            Q, slip_rates = Q + wheels.Q, wheels.rates
-        phi, J = system.constraints.evaluate(x)
-        right = system.constraints.second_rates(x, xd)
-        right = right - 2.0 * closing * (J @ xd - system.constraints.rates) - closing**2 * phi
-        qdd = Bordered(system.mass, J, self.alpha).solve(Q, -right)[0]
-        return qdd, slip_rates, values, forces, wrenches
+    def inputs(self, times: Array) -> tuple[Array, Array]:
+        """Values of loads (N or 1, loads) and motions of prescribed coordinates (N or 1, 3, p) at times."""
+        values, led = self.system.forces.values[None], self.system.constraints.motion[None]
+        if self.called is None and self.acting.inputs.loads is not None:
+            nothing = np.zeros(self.system.n)
+            values = np.array([self.pushing(time, nothing, nothing)[0] for time in times.tolist()])
+        if self.system.mechanism.prescribed:
+            led = np.array([self.held(time).constraints.motion for time in times.tolist()])
+        return values, led
 
     def rate(self, t: float, y: Array) -> Array:
-        qdd, slip_rates, *_ = self.accelerations(t, y, CLOSING_RATE)
-        return np.concatenate([self.split(y)[1], qdd, slip_rates])
+        times = np.array([t])
+        made, found = self.run.accelerations(times, y[None].copy(), *self.inputs(times), closing=CLOSING_RATE)
+        self.check(made, times)
+        return np.concatenate([self.split(y)[1], found[0]])
 
-    def mended(self, t: Array, y: Array) -> Array:
-        """States (N, …) at times (N,), back on the constraints."""
-        out = y.copy()
-        for time, row in zip(t.tolist(), out, strict=True):
-            x, xd, _ = self.split(row)
-            size = max(1.0, float(np.abs(x).max(initial=0.0)))
-            found = onto_constraints(self.held(time), x, xd, EXACT, size)
-            if found is None:
-                raise SimulationError(
-                    f"the motion leaves the constraints too far behind at {time:.6g} s.",
-                    where=self.model.machine.name,
-                    hint="Try a smaller step or tolerance, or look for a pose where the machine locks.",
-                )
-            row[: 2 * self.system.n] = np.concatenate(found)
-        return out
+    def sampled(self, times: Array, path: Array) -> tuple[Array, Array]:
+        """States (N, …) back on the constraints, and their accelerations (N, n)."""
+        states = path.copy()
+        made, found = self.run.accelerations(times, states, *self.inputs(times), mends=True)
+        self.check(made, times)
+        return states, found[:, : self.system.n]
+
+    def refuse(self) -> None:
+        """Raise what a function of Python raised, or refuse a state that is none of a machine, with its time."""
+        if self.called is not None and self.called.error is not None:
+            raise self.called.error
+        self.run.refuse()
+
+    def check(self, made: int, times: Array) -> None:
+        """Refuse a state that has no accelerations, with its time."""
+        if made < len(times):
+            self.refuse()
+            raise SimulationError(
+                f"the motion leaves the constraints too far behind at {times[made]:.6g} s.",
+                where=self.model.machine.name,
+                hint="Try a smaller step or tolerance, or look for a pose where the machine locks.",
+            )
+
+    def marched(self, clock: Array, state: Array, step: float, progress: Progress) -> tuple[Array, Array]:
+        """States (N, …) and accelerations (N, n) by steps of RK4, brought back to the constraints after each."""
+        (qdd,), x, xd, slips = self.sampled(clock[:1], state[None])[1], *self.split(state)
+        start = NaturalState(float(clock[0]), x, xd, qdd, np.zeros(self.system.constraints.m), slips)
+        how, given = NaturalMethod("explicit", step, EXACT, "compiled", "RK4"), self.acting.inputs
+        loads = None if self.called is not None or given.loads is None else self._loads
+        prescribed = self._prescribed if self.system.mechanism.prescribed else None
+        try:
+            found = compiled_motion(self.system, clock, start, loads, how, prescribed, None, progress, self.run)
+        except SimulationError:
+            self.refuse()
+            raise
+        return np.concatenate([found.q, found.qd, found.slips], axis=1), found.qdd
 
 
 def integrate_natural_machine(
@@ -311,31 +340,29 @@ def integrate_natural_machine(
     rates = _Rates(model, acting, q0)
     solve_accelerations(rates.held(float(clock[0])), x, xd)  # refuses what moves no mass, by name
     state = np.concatenate([x, xd, np.zeros(rates.slips)])
+    if how.name == "RK4":
+        return _trajectory(rates, clock, *rates.marched(clock, state, how.step, progress), q0)
     names = [*2 * rates.system.coordinates, *(rates.system.wheels.states if rates.slips else ())]
 
     def rate(time: float, y: Array) -> Array:
         progress("simulating", time - clock[0], clock[-1] - clock[0])
-        check_size(time, y, slice(0, len(x)), machine.name, names)
         found = rates.rate(time, y)
         check_size(time, found, slice(0, 0), machine.name, names)
         return found
 
-    if how.name == "RK4":
-        path = march(tableau("RK4"), rate, clock, state, how.step, rates.mended)
-    else:
-        hint = "Look for a stiff spring, or a force that runs away."
-        path = adaptive_path(rate, clock, state, how, machine.name, hint, names)
-    return _trajectory(rates, clock, rates.mended(clock, path), q0)
+    hint = "Look for a stiff spring, or a force that runs away."
+    path = adaptive_path(rate, clock, state, how, machine.name, hint, names)
+    return _trajectory(rates, clock, *rates.sampled(clock, path), q0)
 
 
-def _trajectory(rates: _Rates, clock: Array, path: Array, start: Array) -> Trajectory:
+def _trajectory(rates: _Rates, clock: Array, path: Array, xdd: Array, start: Array) -> Trajectory:
     model, acting, n = rates.model, rates.acting, rates.system.n
     rates.start = start
-    found = [rates.accelerations(time, y, 0.0) for time, y in zip(clock.tolist(), path, strict=True)]
-    x, xd, xdd = path[:, :n], path[:, n : 2 * n], np.array([f[0] for f in found])
+    x, xd = path[:, :n], path[:, n : 2 * n]
+    found = [rates.pushing(*at) for at in zip(clock.tolist(), x, xd, strict=True)]
     q, qd, qdd = model.on_tree(clock, x, xd, xdd, start)
-    forces = np.array([f[3] for f in found])
-    wrenches = {body: np.array([f[4][body] for f in found]) for body in found[0][4]}
+    forces = np.array([f[2] for f in found])
+    wrenches = {body: np.array([f[3][body] for f in found]) for body in found[0][3]}
     signals: Mapping[str, Array] = {}
     if acting.inputs.signals is not None:
         read = [acting.inputs.signals(*at) for at in zip(clock.tolist(), q, qd, strict=True)]
