@@ -216,7 +216,7 @@ def _readings_beyond_the_gate(system: MachineSystem, b: Belief, acting: Array) -
     found, reference = (step(b, acting, b.t + 2e-3, wild, flags, after) for step in (compiled, python))
     assert compiled.by_reference == 0 and python.by_reference == 2
     assert list(found.status) == list(reference.status) and found.status[1] == Status.OUTLIER
-    assert found.correction.P == pytest.approx(reference.correction.P, rel=1e-5, abs=1e-12)
+    assert pytest.approx(reference.correction.P, rel=1e-5, abs=1e-12) == found.correction.P
     assert found.correction.dx == pytest.approx(reference.correction.dx, rel=1e-4, abs=1e-6)
     assert found.correction.nis == pytest.approx(reference.correction.nis, abs=0.01)
 
