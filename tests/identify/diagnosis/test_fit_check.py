@@ -112,7 +112,7 @@ def test_destroyed_data_are_named(name: str, level: str) -> None:
     assert any(words in text for text in said), said
 
 
-@pytest.mark.parametrize("logs", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("logs", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_good_data_are_not(logs: int) -> None:
     """False alarms are as rare as the settings state: no more than a binomial count exceeds in one of a hundred such tests."""
     alarms = {seed: kinds(noisy(np.random.default_rng(seed)), drawn(seed)) for seed in range(logs)}

@@ -154,7 +154,7 @@ def errors(
     return np.array(out)
 
 
-@pytest.mark.parametrize("rate", [100.0, 1000.0])
+@pytest.mark.parametrize("rate", [100.0, pytest.param(1000.0, marks=pytest.mark.slow)])
 def test_the_default_is_not_biased_and_covers_the_truth(rate: float) -> None:
     raw = errors(vd.Signals(lowpass=None), rate, diagnose="off")
     found = errors(None, rate, covariance="auto")  # and no warning

@@ -27,7 +27,7 @@ from veridyn.model.parameters import Tie
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
 pytest.importorskip("cvxpy")
-SEEDS = range(10)
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 10))]
 
 
 def weak(seed: int) -> Motion:
@@ -69,9 +69,10 @@ def test_bodies_become_possible_at_little_cost(seed: int) -> None:
 
 
 @pytest.mark.parametrize("metric", ["quadratic", "entropic"])
-def test_a_drawing_helps(metric: str) -> None:
-    """With a prior that is right to 20 %, the parameters are nearer to the truth than without, in every of 5 weak logs."""
-    for seed in range(5):
+@pytest.mark.parametrize("logs", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_drawing_helps(metric: str, logs: int) -> None:
+    """With a prior that is right to 20 %, the parameters are nearer to the truth than without, in every weak log."""
+    for seed in range(logs):
         machine, motion = drawn(seed), weak(seed)
         errors = []
         for settings in (Consistent(), Consistent(Prior(), metric=metric)):
@@ -116,7 +117,7 @@ def test_nothing_known_before() -> None:
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.02, 3.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))])
 def test_random_machines(seed: int, noise: float) -> None:
     """From nearly exact data to mostly noise, with and without values before and in both metrics: the solver ends well on all."""
     rng = np.random.default_rng(seed)
