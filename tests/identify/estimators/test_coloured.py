@@ -17,6 +17,7 @@ from veridyn.identify.estimators.coloured import (
     andrews,
     andrews_each,
     bartlett,
+    lags_for,
     released,
     sandwich,
     trapezoid,
@@ -266,6 +267,18 @@ def test_a_memory_beyond_099_counts_as_099() -> None:
     expected = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
     square, product = np.full(4, 1e-3), 1e-3 * np.array([0.999, -0.999, 1.0, 0.0])
     assert andrews_each(square, product, samples).tolist() == [expected, expected, expected, 0]
+    assert andrews(square[2:3], product[2:3], samples) == (expected, False)
+
+
+def test_stretches_have_no_neighbours_across_their_ends() -> None:
+    """Products of neighbours are summed within each of two stretches, by loops."""
+    parts = [np.cumsum(np.random.default_rng(seed).normal(size=(n, 2)), axis=0) for seed, n in ((1, 300), (2, 500))]
+    square, product = np.zeros(2), np.zeros(2)
+    for h in parts:
+        for k in range(len(h)):
+            square += h[k] ** 2
+            product += h[k] * h[k - 1] if k else 0.0
+    assert lags_for(parts) == andrews(square, product, 800)[0] > 0
 
 
 class _Halved:

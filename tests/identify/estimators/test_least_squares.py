@@ -291,6 +291,10 @@ def test_conditions_are_ratios_of_singular_values() -> None:
     s = solve(observed(W, W @ np.array([1.0, 2.0])), "none")
     assert s.condition == pytest.approx(15.0) and s.condition_scaled == pytest.approx(15.0)
     assert replace(s, triangle=np.diag([1.0, 0.0])).condition_scaled == float("inf")
+    W = np.zeros((1, 4, 3))
+    W[0, 0, 0], W[0, 1, 1], W[0, 2, 2] = 1.0, 1.0, 1.0
+    three = solve(observed(W, W @ np.array([1.0, 2.0, 3.0])), "none")
+    assert replace(three, triangle=np.diag([1.0, 1.0, 0.0])).condition_scaled == float("inf")
     none = replace(s, triangle=np.zeros((0, 0)), groups=replace(s.groups, kept=()))
     assert none.condition == 1.0
 

@@ -98,6 +98,8 @@ def test_the_covariance_of_few_samples_is_widened_as_wishart_asks() -> None:
     e = np.random.default_rng(4).normal(size=(3, 4, 2)) @ np.array([[1.0, 0.0], [0.6, 0.5]])
     sample = np.einsum("kti,ktj->ij", e, e) / 12.0
     assert NoiseModel.from_runs(e, 0).news == pytest.approx(sample * 12.0 / (12.0 - 2.0 - 1.0), rel=1e-12)
+    few = NoiseModel.from_runs(e, 0, 3.5)  # half a sample's worth more than the least
+    assert few.news == pytest.approx(sample * 12.0 / 3.5 * 3.5 / 0.5, rel=1e-12)
 
 
 def test_the_mean_of_four_periods_has_a_quarter_of_the_variance() -> None:

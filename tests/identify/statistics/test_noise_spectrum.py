@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -244,3 +245,12 @@ def test_the_power_of_all_cells_is_that_of_the_samples(N: int) -> None:
     many, one = (band_sums(bands, x[:, None], x, used) for x in (turns, single))
     assert many.power.sum() == pytest.approx(N * one.power.sum(), rel=1e-12)
     assert many.gram.sum() == pytest.approx(N * one.gram.sum(), rel=1e-12)
+
+
+def test_orders_add_up_and_empty_bands_are_told() -> None:
+    """1, a_1 … a_k count k; bands above the autoregression with 2 degrees of freedom and with none: 1/2, and which have none."""
+    assert module._Model((np.array([1.0, 0.5]), np.array([1.0, 0.2, 0.1]))).order == 3
+    shape = SimpleNamespace(inside=1)
+    noise = module._Noise(shape, np.zeros((1, 3)), np.array([[3.0, 2.0, 0.0]]), np.zeros((1, 3)))  # pyright: ignore[reportArgumentType]
+    inverse, empty = noise._above
+    assert inverse.tolist() == [[0.5, 0.0]] and empty.tolist() == [[0.0, 1.0]]

@@ -194,6 +194,17 @@ def test_correlations_of_rows_that_remember_need_more() -> None:
     q = np.linalg.qr(x.T)[0].T * 20.0
     u = np.array([q[0], 0.4 * q[0] + np.sqrt(1.0 - 0.16) * q[1]])
     assert module._uncorrelated(SimpleNamespace(score=None), stretch(u)) is None
+    assert module._uncorrelated(SimpleNamespace(score=None), stretch(1e-3 * u)) is None  # whatever their size
+
+
+def test_a_row_that_shares_nothing_is_left_as_it_is() -> None:
+    """Of three rows two are correlated: the third is turned into itself, though by chance its correlations are not exactly zero."""
+    u = pair(0.6)
+    third = np.random.default_rng(22).normal(size=(1, u.shape[1]))
+    turn = module._uncorrelated(SimpleNamespace(score=None), stretch(np.vstack([u, third])))
+    assert turn is not None
+    own = np.flatnonzero(np.abs(turn[:, 2]) > 1e-12)
+    assert len(own) == 1 and np.abs(turn[own[0]]) == pytest.approx([0.0, 0.0, 1.0], abs=1e-12)
 
 
 @pytest.mark.parametrize(
