@@ -24,6 +24,7 @@ SHARED = {
         "cli/test_fitted.py",
         "cli/test_damaged_observer.py",
     ),
+    "drives": ("identify/drives/",),
 }
 # What these leave to compile is used by others later, so that they come first, and what needs none of it next.
 NEXT = ("identify/", "files/", "symbolic/", "model/", "signals/", "spatial/")
