@@ -99,8 +99,8 @@ DAMAGED: dict[str, tuple[Change, int, str]] = {
 }
 
 
-# Two that take 4 s each; test_damaged.py has them of an open machine.
-LONG = ("force turned round", "late forces")
+# Three that take 4 to 6 s each; test_damaged.py has them of an open machine.
+LONG = ("force at the motor", "force turned round", "late forces")
 
 
 @pytest.mark.parametrize("damage", [pytest.param(d, marks=pytest.mark.slow if d in LONG else ()) for d in DAMAGED])

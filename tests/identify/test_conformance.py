@@ -244,7 +244,7 @@ def peak(case: Case, samples: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["huber hac", "consistent", "flat prior", "iv"])
+@pytest.mark.parametrize("name", [pytest.param("huber hac", marks=pytest.mark.slow), "consistent", "flat prior", "iv"])
 def test_memory_does_not_grow_with_the_log(name: str) -> None:
     """Beside the motion: the same at 16 000 and at 32 000 samples, whose W would take 18 MB more."""
     few, many = peak(CASES[name], 16_000), peak(CASES[name], 32_000)
