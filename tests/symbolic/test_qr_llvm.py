@@ -104,6 +104,16 @@ def test_scales(width: int, scale: float) -> None:
     assert (np.abs(np.abs(found) - np.abs(lapack)) <= 1e-12 * np.linalg.norm(mixed, axis=0)).all()
 
 
+@pytest.mark.parametrize("size", [1e-150, 1e-156, 1e-160, 1e-162])
+def test_what_is_left_of_dependent_columns_turns_no_others(size: float) -> None:
+    """Squares of so little have few digits, or none: a reflection made of them is none, and would change the columns behind it."""
+    A = np.random.default_rng(2).normal(size=(80, 9))
+    A[:, :5] *= size
+    R = turned(this_host().width, np.zeros((9, 9)), A)
+    gram = A.T @ A
+    np.testing.assert_allclose((R.T @ R)[5:, 5:], gram[5:, 5:], rtol=0, atol=1e-13 * np.abs(gram).max())
+
+
 def test_badly_conditioned_columns_keep_their_digits() -> None:
     """Vandermonde of 12 columns, condition 1e8: the triangle is as good as LAPACK's, which a Gram matrix is not."""
     A = np.vander(np.linspace(0.0, 1.0, 128), 12)

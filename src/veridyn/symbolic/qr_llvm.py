@@ -11,6 +11,8 @@ from veridyn.symbolic.llvm_functions import constant, spread
 PANEL = 4  # columns of one panel: within it each number read serves one product only, so wider ones are slower
 AT_ONCE = 512  # rows of one step: a panel of them stays in the first cache
 SUMS = 4  # of a product of two columns: as many as a fused operation takes cycles
+# Of a column: where columns depend on each other each block leaves less of it, until squares have no digits and reflections no right angles
+SMALLEST_SQUARE = "0x05D0000000000000"  # 2⁻⁹³⁰
 
 
 def qr_program(width: int) -> str:
@@ -37,8 +39,8 @@ declare {V} @llvm.fmuladd.v{w}f64({V}, {V}, {V})
 
 def _panel() -> str:
     """Reflections for columns first to last, one by one, each applied to the rest of the panel; τ goes to tau[column − first]."""
-    return """
-define internal void @panel(i64 %m, i64 %first, i64 %last, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %tau) #0 {
+    return f"""
+define internal void @panel(i64 %m, i64 %first, i64 %last, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %tau) #0 {{
 entry:
   br label %column
 column:
@@ -52,7 +54,7 @@ column:
   %s = call double @dot(ptr %v, ptr %v, i64 %m)
   %at = sub i64 %k, %first
   %tp = getelementptr double, ptr %tau, i64 %at
-  %none = fcmp ole double %s, 0.0
+  %none = fcmp ole double %s, {SMALLEST_SQUARE}
   br i1 %none, label %skip, label %reflect
 skip:
   store double 0.0, ptr %tp, align 8
@@ -97,7 +99,7 @@ after:
   br i1 %kmore, label %column, label %done
 done:
   ret void
-}
+}}
 """
 
 
