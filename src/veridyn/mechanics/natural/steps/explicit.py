@@ -131,7 +131,7 @@ def explicit_steps(
 
 def _too_long(system: NaturalSystem, t: float, h: float) -> SimulationError:
     return SimulationError(
-        f"the step to {t:.6g} s is too long: it leaves the constraints too far behind.",
+        f"the step that ends at {t:.6g} s is too long: it leaves the constraints too far behind.",
         where=system.mechanism.name,
         expected=f"corrections below {STRAY:g} of the mechanism's size, at most {CORRECTIONS}",
         found=f"a step of {h:.3g} s",
