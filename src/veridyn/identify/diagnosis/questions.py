@@ -170,7 +170,7 @@ class Questions:
                 for k in order:
                     if self.causes[k].name not in seen and len(seen) < LEADING:
                         seen.add(self.causes[k].name)
-                        if k not in chosen and self._promises(self.rests[1][:, :, self.parts[k]]):
+                        if k not in chosen:
                             chosen[k] = self.causes[k]
         return [self.answer(c, self.effects[:, self.parts[k]]) for k, c in chosen.items()] + [
             self.answer(c, self.first.plain.effects(c.columns * self.first.weight[:, :, None])) for c in late
