@@ -33,9 +33,9 @@ from veridyn.mechanics.natural.steps.free_kernel import (
     set_rates,
 )
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
+from veridyn.observe.filters.kernels.correction import DONE, Corrected, put_results
 from veridyn.observe.filters.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
-from veridyn.observe.filters.kernels.robust_gate import Gated, correct_gated, restore
+from veridyn.observe.filters.kernels.robust_gate import Gated, correct_through, restore
 
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
@@ -145,16 +145,11 @@ def free_step(address: NDArray[np.int64], dt: float) -> int:
         p.residual[j] = e
     if not all_finite(p.x, p.P, p.y, p.H):
         return REFERENCE
-    if g.on[0] != 0:
-        code = correct_gated(p.P, p.H, s.sensors.R, p.residual, s.flags, s.values, c, g)
-    else:
-        code = correct_into(p.P, p.H, s.sensors.R, p.residual, s.flags, s.settings.limit, c)
-        g.used[0] = int(c.statistics[DOF])
+    code = correct_through(p.P, p.H, s.sensors.R, p.residual, s.flags, s.values, s.settings.limit, c, g)
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
     if code != DONE or (g.used[0] > 0 and not _retract(s)):
-        if g.on[0] != 0:
-            restore(g)
+        restore(g)
         return REFERENCE
     put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
     s.clock[4] = 1

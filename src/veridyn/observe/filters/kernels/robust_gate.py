@@ -75,6 +75,18 @@ def gated_of(n: int, m: int, widens: bool) -> Gated:
 
 
 @core
+def correct_through(
+    P: Array, H: Array, R: Array, residual: Array, flags: Codes, values: Array, limit: float, c: Corrected, g: Gated
+) -> int:
+    """The correction through the gate where it is on, else through one that refuses what is beyond `limit`; `g.used` in either case."""
+    if g.on[0] != 0:
+        return correct_gated(P, H, R, residual, flags, values, c, g)
+    code = correct_into(P, H, R, residual, flags, limit, c)
+    g.used[0] = int(c.statistics[DOF])
+    return code
+
+
+@core
 def correct_gated(
     P: Array, H: Array, R: Array, residual: Array, flags: Codes, values: Array, c: Corrected, g: Gated
 ) -> int:
@@ -102,7 +114,9 @@ def correct_gated(
 
 @core
 def restore(g: Gated) -> None:
-    """The gate as it was before a step that is left to the reference."""
+    """The gate as it was before a step that is left to the reference; one that is off stays as it is."""
+    if g.on[0] == 0:
+        return
     for i in range(len(g.state)):
         for j in range(g.state.shape[1]):
             g.state[i, j] = g.before[i, j]

@@ -22,9 +22,9 @@ from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import call_kernel, call_step
 from veridyn.mechanics.tree.steps.states import put, set_unknown
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results
+from veridyn.observe.filters.kernels.correction import DONE, Corrected, project, put_results
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
-from veridyn.observe.filters.kernels.robust_gate import Gated, correct_gated, rescale, restore
+from veridyn.observe.filters.kernels.robust_gate import Gated, correct_through, rescale, restore
 
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
@@ -185,18 +185,13 @@ def _step(s: TreeFilter, dt: float, out: Array) -> int:
         p.residual[j] = e
     if not all_finite(p.x, p.P, p.y, p.H):
         return REFERENCE
-    if g.on[0] != 0:
-        code = correct_gated(p.P, p.H, s.R, p.residual, s.flags, s.values, c, g)
-    else:
-        code = correct_into(p.P, p.H, s.R, p.residual, s.flags, s.settings.limit, c)
-        g.used[0] = int(c.statistics[DOF])
+    code = correct_through(p.P, p.H, s.R, p.residual, s.flags, s.values, s.settings.limit, c, g)
     if code == DONE and g.used[0] > 0 and len(s.bounds.places) > 0:
         project(p.x, c, s.bounds.places, s.bounds.changes, s.bounds.lower, s.bounds.upper)
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
     if code != DONE or (g.used[0] > 0 and not _retract(s)):
-        if g.on[0] != 0:
-            restore(g)
+        restore(g)
         return REFERENCE
     put_results(out, p.after, p.x, p.P, p.F, p.H, c)
     return DONE
