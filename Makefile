@@ -77,7 +77,7 @@ paper: $(VENV)/.ready-test  ## draw the figures of paper/paper.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python paper/figures.py
 
 mutants: $(VENV)/.ready-test  ## change MUTANTS lines of statistics and filters, one at a time: do their tests notice?
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python -W ignore -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python -W ignore -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED) --workers $(WORKERS)
 
 stranger: $(VENV)/.ready-test  ## time a newcomer's path: clone, demo, own URDF and log, report, MuJoCo
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.stranger

@@ -2,12 +2,14 @@
 
 Of the statistics of estimates and the updates of filters single operators, comparisons, constants and signs are changed, one at a time, as
 many as `--count` draws. A change is noticed where a test of the file of the same name fails, or does not end. Each runs in a process of its
-own that stops at the first failure, one after the other, and knows the change from an import hook: no file is written. Compiled code is
-read from the user's cache and written to a folder that is thrown away. Those that are not noticed are printed; those that change nothing
-are listed with the reason in ``benchmarks/equivalent_mutants.txt``, and are not counted.
+own that stops at the first failure, and knows the change from an import hook: no file is written. First the tests run without a change,
+which leaves compiled code in the user's cache; with a change it is read from there, and what is compiled is thrown away. Changes that are
+not noticed are printed; those that change nothing are listed with the reason in ``benchmarks/equivalent_mutants.txt``, and are not counted.
 
-Hundreds take an hour: with ``--results FILE`` each outcome is written down at once, and the next call goes on from there, after
-``--minutes`` or an interruption. ``--again`` tries those once more that were not noticed, when tests have been written for them.
+Hundreds take an hour of one core, and ``--workers N`` tries N at a time. No outcome depends on the others, on their order or on how busy
+the machine is: what does not end is known by the processor's time that it takes. With ``--results FILE`` each outcome is written down at
+once, and the next call goes on from there, after ``--minutes`` or an interruption. ``--again`` tries those once more that were not noticed,
+when tests have been written for them.
 """
 
 from __future__ import annotations
@@ -18,16 +20,22 @@ import importlib
 import importlib.abc
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import pkgutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +78,9 @@ HEAVY = (
     "hypothesis.strategies",
 )
 BELOW = ("spatial", "symbolic", "model", "mechanics", "signals")  # rooms of veridyn
-LONGEST_S = 20.0  # beyond ten times what the tests take without a change: then the change is noticed by that
+LONGEST_S = 20.0  # of CPU beyond ten times what the tests take without a change: then the change is noticed by that
+UNCHANGED_S = 600.0  # of CPU for the tests of a file without a change
+WAITING = 3.0  # by the clock, per second of CPU that is allowed: beyond it the tests wait for something
 
 
 @dataclass(frozen=True)
@@ -182,31 +192,93 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return compile(self.mutant.source(), str(self.mutant.file), "exec")
 
 
-def _tested(tests: Path, mutant: Mutant | None) -> None:
-    """In a process of its own: the tests of one file up to the first failure; exit code 0 where all pass."""
+@dataclass(frozen=True)
+class Trial:
+    """The tests of one file, with one change or with none, and the CPU seconds that they may take."""
+
+    tests: Path
+    mutant: Mutant | None
+    limit: float
+
+
+def _tested(trial: Trial, shared: Path | None, took: Any) -> None:
+    """In a process of its own: the tests up to the first failure; exit code 0 where all pass."""
+    import resource  # there is none on Windows, where nothing can be forked either
+
     import pytest
 
-    if mutant is not None:
-        sys.meta_path.insert(0, Changed(mutant))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(trial.limit), resource.getrlimit(resource.RLIMIT_CPU)[1]))
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
     os.dup2(sink, 2)
     early = "ignore::pytest.PytestAssertRewriteWarning"  # what is imported already is not rewritten: no harm
-    os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", early, str(tests)])))
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", early, str(trial.tests)]
+    if trial.mutant is None:
+        code = pytest.main(words)
+    else:
+        sys.meta_path.insert(0, Changed(trial.mutant))
+        with tempfile.TemporaryDirectory() as cache:  # its own: code made with a change may be taken for code without
+            if shared is not None and shared.is_dir():
+                os.environ[SHARED_VARIABLE] = str(shared)
+            os.environ[VARIABLE] = cache
+            code = pytest.main(words)
+    took.send(time.process_time())
+    os._exit(int(code))
 
 
-def outcome(tests: Path, mutant: Mutant | None, longest: float) -> tuple[str, float]:
-    """ "passes", "fails" or "does not end", and the seconds."""
-    process = multiprocessing.get_context("fork").Process(target=_tested, args=(tests, mutant))
-    begun = time.perf_counter()
-    process.start()
-    process.join(longest)
-    took = time.perf_counter() - begun
-    if process.is_alive():
-        process.kill()
-        process.join()
-        return "does not end", took
-    return ("passes" if process.exitcode == 0 else "fails"), took
+@dataclass(frozen=True)
+class Running:
+    """A trial in its process."""
+
+    trial: Trial
+    process: BaseProcess
+    took: Any  # the end of a pipe where the CPU seconds arrive
+    end: float  # by the clock
+
+    @classmethod
+    def started(cls, trial: Trial) -> Running:
+        took, told = multiprocessing.Pipe(duplex=False)
+        process = multiprocessing.get_context("fork").Process(target=_tested, args=(trial, folder(), told))
+        process.start()
+        told.close()
+        return cls(trial, process, took, time.monotonic() + WAITING * math.ceil(trial.limit))
+
+    def is_over(self) -> bool:
+        """Whether the process has ended; one that waits for too long is ended here."""
+        if self.process.is_alive() and time.monotonic() > self.end:
+            self.process.kill()
+            self.process.join()
+        return not self.process.is_alive()
+
+    def outcome(self) -> tuple[str, float]:
+        """ "passes", "fails" or "does not end", and the CPU seconds; NaN where it was stopped."""
+        self.process.join()
+        stopped = self.process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+        with self.took, suppress(EOFError):  # of a process that did not come to its end
+            return ("passes" if self.process.exitcode == 0 else "fails"), float(self.took.recv())
+        return ("does not end" if stopped else "fails"), math.nan
+
+
+def outcomes(trials: Iterable[Trial], workers: int = 1) -> Iterator[tuple[Trial, str, float]]:
+    """Trials with what came of them and their CPU seconds, as they end, `workers` at a time."""
+    waiting = iter(trials)
+    running: list[Running] = []
+    try:
+        while True:
+            while len(running) < workers and (trial := next(waiting, None)) is not None:
+                running.append(Running.started(trial))
+            if not running:
+                return
+            wait([r.process.sentinel for r in running], max(0.0, min(r.end for r in running) - time.monotonic()))
+            over = [r for r in running if r.is_over()]
+            running = [r for r in running if r not in over]
+            for each in over:
+                yield each.trial, *each.outcome()
+    finally:
+        for each in running:
+            each.process.kill()
+            each.process.join()
 
 
 def listed() -> dict[str, str]:
@@ -258,6 +330,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300, help="changes that are drawn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[], help="files, by a part of their path")
+    parser.add_argument("--workers", type=int, default=1, help="changes that are tried at a time")
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so long, and say how many were tried")
     parser.add_argument("--results", type=Path, help="where outcomes are kept, and read by the next call")
     parser.add_argument("--again", action="store_true", help="try once more what was not noticed")
@@ -266,36 +339,38 @@ def main() -> None:
     equivalent, population = listed(), every()
     drawn = [population[k] for k in np.random.default_rng(given.seed).permutation(len(population))[: given.count]]
     chosen = [m for m in drawn if m.words not in equivalent and _named(m.file, given.only)]
-    outcomes = recorded(given.results)
-    settled = {k for k, said in outcomes.items() if not (given.again and said == "passes")}
-    with tempfile.TemporaryDirectory() as cache:
-        own = folder()
-        if own is not None:
-            os.environ[SHARED_VARIABLE] = str(own)  # is read, and never written
-        os.environ[VARIABLE] = cache
-        for mutant, said in tried([m for m in chosen if known(m) not in settled], 60.0 * given.minutes):
-            outcomes[known(mutant)] = said
-            if given.results is not None:
-                with given.results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([known(mutant), said]) + "\n")
+    found = recorded(given.results)
+    settled = {k for k, said in found.items() if not (given.again and said == "passes")}
+    for mutant, said in tried([m for m in chosen if known(m) not in settled], 60.0 * given.minutes, given.workers):
+        found[known(mutant)] = said
+        if given.results is not None:
+            with given.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([known(mutant), said]) + "\n")
     # What `--again` had no time for stays as it was: else every change that was not noticed would be left out of the share.
-    print(report([(m, outcomes[known(m)]) for m in chosen if known(m) in outcomes]))
+    print(report([(m, found[known(m)]) for m in chosen if known(m) in found]))
     left_out = f"without {len(drawn) - len(chosen)} that are equivalent or not asked for"
     print(f"{len(chosen)} of {len(population)} changes drawn by seed {given.seed}, {left_out}")
 
 
-def tried(waiting: Sequence[Mutant], seconds: float) -> Iterator[tuple[Mutant, str]]:
-    """Changes with what came of them, one after the other until the time is over."""
+def tried(waiting: Sequence[Mutant], seconds: float, workers: int = 1) -> Iterator[tuple[Mutant, str]]:
+    """Changes with what came of them, `workers` at a time; none is begun when the time is over."""
     end = time.monotonic() + seconds
-    usual: dict[Path, float] = {}
-    for mutant in waiting:  # as drawn: where the time ends, those that were tried are a fair sample
-        if time.monotonic() > end:
-            return
-        if mutant.tests not in usual:
-            said, usual[mutant.tests] = outcome(mutant.tests, None, 600.0)
-            if said != "passes":
-                raise SystemExit(f"{mutant.tests.relative_to(ROOT)} {said} without any change")
-        yield mutant, outcome(mutant.tests, mutant, LONGEST_S + 10.0 * usual[mutant.tests])[0]
+    usual = {}
+    unchanged = [Trial(tests, None, UNCHANGED_S) for tests in dict.fromkeys(m.tests for m in waiting)]
+    for trial, said, took in outcomes(unchanged, workers):
+        if said != "passes":
+            raise SystemExit(f"{trial.tests.relative_to(ROOT)} {said} without any change")
+        usual[trial.tests] = took
+
+    def in_time() -> Iterator[Trial]:  # as drawn: where the time ends, those that were tried are a fair sample
+        for mutant in waiting:
+            if time.monotonic() > end:
+                return
+            yield Trial(mutant.tests, mutant, LONGEST_S + 10.0 * usual[mutant.tests])
+
+    for trial, said, _ in outcomes(in_time(), workers):
+        if trial.mutant is not None:
+            yield trial.mutant, said
 
 
 def report(found: Sequence[tuple[Mutant, str]]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.mutants import TARGETS, Changed, Mutant, every, listed, mutants
+from benchmarks.mutants import TARGETS, Changed, Mutant, Trial, every, listed, mutants, outcomes
 
 SOURCE = '''"""Words: 1 + 1."""
 
@@ -70,3 +71,34 @@ def test_changes_that_are_listed_as_equivalent_exist_and_have_reasons() -> None:
     words = {m.words for m in every()}
     assert listed().keys() <= words
     assert all(listed().values())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="trials are processes that are forked")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # what runs in the child is pytest alone
+def test_trials_that_run_together_have_each_its_own_outcome(file: Path) -> None:
+    """Tests that pass, that fail, that compute without end; a change that is noticed, and one that is not."""
+    bodies = {"passes": "pass", "fails": "assert 1 == 2", "endless": "while True: pass"}
+    trials = []
+    for name, body in bodies.items():
+        tests = file.with_name(f"test_{name}.py")
+        tests.write_text(f"def test_it():\n    {body}\n", encoding="utf-8")
+        trials.append(Trial(tests, None, 5.0 if name != "endless" else 1.0))
+    tried = file.rename(file.with_name("shape_tried.py"))  # no other test imports it by this name
+    tests = file.with_name("test_noticed.py")
+    tests.write_text(
+        "def test_it():\n    import shape_tried\n    assert shape_tried.area(6.0, 3) == -324.0\n", encoding="utf-8"
+    )
+    changes = [
+        m
+        for m in mutants("shape_tried", tried, tests)
+        if m.source().count(b"(a / b)") or m.source().count(b"b: int = 3")
+    ]
+    trials += [Trial(tests, m, 5.0) for m in changes]
+    found = {(t.tests.stem, t.mutant.text if t.mutant else ""): said for t, said, _ in outcomes(trials, workers=3)}
+    assert found == {
+        ("test_passes", ""): "passes",
+        ("test_fails", ""): "fails",
+        ("test_endless", ""): "does not end",
+        ("test_noticed", "/"): "fails",
+        ("test_noticed", "3"): "passes",
+    }
