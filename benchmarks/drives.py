@@ -10,6 +10,8 @@ Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drive
 
 ``--halves`` fits the first and the second half of the log of a real quadruped, a Unitree Go2, apart (:func:`halves`).
 
+``--workers N`` shares the quadrupeds out to so many processes.
+
 ``--peers`` prints what others make of the log of a real quadruped, beside veridyn (:mod:`benchmarks.drives_peers`).
 
 Kinds of friction take turns from seed to seed unless one is asked for; with friction that is not Coulomb's its numbers are not counted.
@@ -36,8 +38,8 @@ import numpy as np
 
 import veridyn as vd
 from benchmarks.clock import best_of
-from benchmarks.drives_peers import peer_lines
 from benchmarks.foreign.quadruped import KD, KP, LEGS, Friction, drawn, machine, recorded
+from benchmarks.shared_out import shared_out
 from veridyn.errors import IdentificationError, VeridynWarning
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
 from veridyn.identify.drives.drive_log import drive_records
@@ -101,6 +103,11 @@ def outcome(seed: int, kind: Friction, seconds: float = SECONDS, legs: Sequence[
     opened = {name for one in fit.open for name in one.names}
     named = all(d.determined or d.name in opened for d in fit.drives)
     return Outcome(seed, kind, numbers, tuple(f"{t.joint} {t.term}" for t in fit.terms if t.kept), named, taken)
+
+
+def _outcome(job: tuple[int, Friction]) -> Outcome:
+    """Of a seed and its kind of friction."""
+    return outcome(*job)
 
 
 @dataclass(frozen=True)
@@ -262,9 +269,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=20, help="how many quadrupeds")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
     parser.add_argument("--kind", choices=("coulomb", "uneven", "soft"), help="dry friction of all of them")
+    parser.add_argument("--workers", type=int, default=1, help="processes that share in the quadrupeds")
     parser.add_argument("--json", action="store_true", help="every number beside its truth")
     asked = parser.parse_args(arguments)
     if asked.peers:
+        from benchmarks.drives_peers import peer_lines
+
         for line in peer_lines(asked.iterations):
             print(line, flush=True)
         return 0
@@ -274,8 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.foreign:
         parser.error("nothing to do: --foreign, --halves or --peers")
     found = []
-    for seed in range(asked.seed, asked.seed + asked.seeds):
-        found.append(outcome(seed, asked.kind or KINDS[seed % len(KINDS)]))
+    jobs = [(seed, asked.kind or KINDS[seed % len(KINDS)]) for seed in range(asked.seed, asked.seed + asked.seeds)]
+    for one in shared_out(_outcome, jobs, asked.workers):
+        found.append(one)
         print(lines(found[-1:])[2], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     if asked.json:
         print(json.dumps([asdict(o) for o in found], indent=1))

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import veridyn as vd
-from benchmarks.peers_emps import mujoco_sysid_is_whole
+from benchmarks.peer_line import mujoco_sysid_is_whole
 from veridyn.arrays import Array
 from veridyn.errors import VeridynWarning
 

@@ -17,7 +17,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import importlib.util
-import inspect
 import json
 import sys
 import time
@@ -33,6 +32,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
+from benchmarks.peer_line import Line, lines_of, mujoco_sysid_is_whole
+from benchmarks.peers_emps import emps_lines
 from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.gains import gain_names
@@ -51,19 +52,6 @@ Array = NDArray[np.float64]
 STUDIES = Path(__file__).parents[1] / "examples" / "studies"
 ARMS = ("panda", "ur10e", "kuka")  # studies
 EVERY = 5  # sample that is fitted by tools which store the regressor
-
-
-@dataclass(frozen=True)
-class Line:
-    """One tool on one machine."""
-
-    machine: str
-    tool: str
-    held_out: float
-    unit: str
-    cpu: float
-    consistent: bool | None
-    lines: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,16 +186,8 @@ def _written(*files: Path) -> int:
     return sum(bool(x.strip()) and not x.strip().startswith("#") for text in texts for x in text.splitlines())
 
 
-def lines_of(function: Callable[..., Any]) -> int:
-    """Lines that are neither empty nor comments."""
-    source = inspect.getsource(function).splitlines()
-    return sum(bool(x.strip()) and not x.strip().startswith(("#", '"""')) for x in source)
-
-
 def main() -> None:
     """Print the table."""
-    from benchmarks.peers_emps import emps_lines, mujoco_sysid_is_whole
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", choices=["emps", *ARMS], help="one machine")

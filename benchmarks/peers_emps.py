@@ -14,19 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from pymatreader import read_mat
 from scipy.optimize import least_squares
 
 import veridyn as vd
+from benchmarks.peer_line import Line, lines_of, mujoco_sysid_is_whole
 from veridyn.mechanics.system.integrate import Method, integrate
-
-if TYPE_CHECKING:
-    from benchmarks.peers import Line
 
 Array = NDArray[np.float64]
 Tool = Callable[[Array, Array, float], Array]  # positions or parameters, forces and the start → parameters or positions
@@ -39,6 +36,8 @@ SLOW_FIT = 5.0  # s of CPU, above which a tool fits twice only
 
 def read(name: str) -> tuple[Array, Array, float]:
     """Positions [m] and forces [N] at 1 kHz, and the start."""
+    from pymatreader import read_mat
+
     said = read_mat(str(Path(os.environ["VERIDYN_DATA"]) / "emps" / name))
     q, u = (np.ravel(said[key]).astype(np.float64) for key in ("qm", "vir"))
     return q, float(said["gtau"]) * u, float(q[:START_SAMPLES].mean())
@@ -171,19 +170,8 @@ def by_mujoco(q: Array, force: Array, start: float) -> Array:
     return found.as_vector()
 
 
-def mujoco_sysid_is_whole() -> bool:
-    """Whether mujoco.sysid has what it needs: without some packages of its own it is imported in part, and says nothing."""
-    try:
-        from mujoco import sysid
-    except ImportError:
-        return False
-    return hasattr(sysid, "ParameterDict") and hasattr(sysid, "optimize")
-
-
 def emps_lines() -> Iterator[Line]:
     """One line for each tool: the least CPU time of several fits in turn, without that of compiling."""
-    from benchmarks.peers import Line, lines_of
-
     q, force, start = read("DATA_EMPS.mat")
     tools: dict[str, tuple[Tool, Tool]] = {
         "veridyn, output error": (by_veridyn, in_veridyn),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.peers import Line, lines_of
+from benchmarks.peer_line import Line, lines_of
 from benchmarks.peers_emps import by_scipy, by_veridyn, in_veridyn, simulated
 
 TRUTH = np.array([95.0, 210.0, 20.0, -3.0])  # M, Fv, Fc, c

@@ -63,10 +63,10 @@ from benchmarks.damage.run import (
     print_summary,
     print_table,
     print_untold,
-    shared_out,
     untold_run,
 )
 from benchmarks.damage.untold import CASES
+from benchmarks.shared_out import shared_out
 
 FOREIGN_STRENGTHS = (1.0, 4.0)
 DEFAULT_LOGS = 3

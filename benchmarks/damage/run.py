@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from benchmarks.damage import untold
 from benchmarks.damage.bench import Bench, Level
@@ -16,10 +14,9 @@ from benchmarks.damage.foreign import case, clean_bench
 from benchmarks.damage.kinds import DAMAGES, Damage
 from benchmarks.damage.score import HALF, KINDS, Kind, Outcome, outcome, power, weakest
 from benchmarks.damage.simulated import simulated
+from benchmarks.shared_out import shared_out
 
 Source = Literal["simulated", "foreign"]
-T = TypeVar("T")
-R = TypeVar("R")
 STRENGTHS = (1.0, 4.0, 16.0)
 
 
@@ -80,15 +77,6 @@ def clean(job: Job) -> Clean:
 def untold_run(job: Job) -> untold.Untold:
     """One run of a case of :mod:`benchmarks.damage.untold`."""
     return untold.run(job.kind, job.seed, job.level)
-
-
-def shared_out(work: Callable[[T], R], jobs: Sequence[T], workers: int) -> Iterator[R]:
-    """Results in the order of the jobs; in this process where one worker is asked for."""
-    if workers <= 1:
-        yield from map(work, jobs)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(work, jobs)
 
 
 def explained(line: Line) -> str:
