@@ -38,10 +38,9 @@ from veridyn.papers.hexapod.machine import recorded as sensed_lengths
 from veridyn.papers.hexapod.machine import truth as hexapod_truth
 from veridyn.papers.hexapod.study import INSTRUMENT_HARMONICS, PERIODS, series_of
 from veridyn.papers.hexapod.trials import FREQUENCY, designed
-from veridyn.papers.humanoid.log import recorded
 from veridyn.papers.humanoid.machine import cad, walk
 from veridyn.papers.humanoid.study import CONSISTENT, walking_fits
-from veridyn.papers.humanoid.walk import Performed, performed
+from veridyn.papers.humanoid.walk import Performed, performed, recorded
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.identification import identification
 from veridyn.studies.result import ParameterRow
