@@ -31,7 +31,7 @@ from veridyn.papers.car.known_2002 import SIXTEEN, drawn_2002
 from veridyn.papers.car.machine import car_38
 from veridyn.papers.car.sensors import sensors_2002, sensors_2006
 from veridyn.papers.car.study_2002 import study_2002
-from veridyn.papers.fourbar.machine import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
+from veridyn.papers.fourbar import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
 from veridyn.papers.hexapod.control import cross_fit
 from veridyn.papers.hexapod.machine import TABLE_NAMES, SensorNoise, controlled, machine, prior, task
 from veridyn.papers.hexapod.machine import recorded as sensed_lengths
