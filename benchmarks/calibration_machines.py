@@ -14,7 +14,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.forces import Suspension
-from veridyn.papers.fourbar.machine import fourbar
+from veridyn.papers.fourbar import fourbar
 from veridyn.papers.hexapod.machine import FRICTION, TRUTH
 from veridyn.papers.humanoid.machine import cad
 from veridyn.spatial.inertia import broken_law

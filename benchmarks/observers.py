@@ -31,7 +31,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
+from veridyn.papers.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
 
 Array = NDArray[np.float64]
 PHI, END = 2.53083926, 4.0

@@ -3,7 +3,7 @@
 import numpy as np
 
 import veridyn as vd
-from veridyn.papers.fourbar.machine import MODEL_START, SKIP, TUNED, fourbar_run, wrong_fourbar
+from veridyn.papers.fourbar import MODEL_START, SKIP, TUNED, fourbar_run, wrong_fourbar
 
 run = fourbar_run()  # the true mechanism, and what its encoder would read
 log = run.log(np.random.default_rng(0))

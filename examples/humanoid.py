@@ -6,9 +6,8 @@ Needs the extras mujoco (the robot walks in an engine of its own) and consistent
 import numpy as np
 
 import veridyn as vd
-from veridyn.papers.humanoid.log import MARKERS, SIGMA, recorded, sampling
 from veridyn.papers.humanoid.machine import BASE, bend, cad, machine, total_mass, walk
-from veridyn.papers.humanoid.walk import performed
+from veridyn.papers.humanoid.walk import MARKERS, SIGMA, performed, recorded, sampling
 
 rng = np.random.default_rng(0)
 drawing, robot = cad(), machine()  # 6.7 kg in the drawing, 8.0 kg on the scales

@@ -26,7 +26,6 @@ from veridyn.identify.drives.drive_result import DriveEstimate as DriveEstimate
 from veridyn.identify.drives.drive_result import DriveReplay as DriveReplay
 from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit
 from veridyn.identify.drives.drive_run import DriveRun as DriveRun
-from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimator import OLS as OLS
 from veridyn.identify.estimator import WLS as WLS
 from veridyn.identify.estimators.feasible import Consistent as Consistent
@@ -68,6 +67,7 @@ from veridyn.identify.regression.observation import observation as observation
 from veridyn.identify.regression.workers import MadeMotions as MadeMotions
 from veridyn.identify.result import Estimate as Estimate
 from veridyn.identify.result import Fit as Fit
+from veridyn.identify.selection import essential as essential
 from veridyn.identify.selection import remedies as remedies
 from veridyn.identify.selection import select_motions as select_motions
 from veridyn.identify.settings import Acceptance as Acceptance

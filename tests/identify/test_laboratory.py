@@ -8,9 +8,8 @@ import pytest
 from papers.humanoid.humanoid_runs import CAD, bending, walking
 from veridyn.errors import IdentificationError
 from veridyn.identify.laboratory import Diagnosis, Offsets, Trial, diagnose, encoder_offsets
-from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, read, recorded
 from veridyn.papers.humanoid.machine import FEET, SOLE, bend
-from veridyn.papers.humanoid.walk import SOLE_AXES
+from veridyn.papers.humanoid.walk import LOWPASS, SIGMA, SOLE_AXES, Faulty, read, recorded
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.rotations import Placement
 

@@ -16,8 +16,8 @@ import pytest
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
-from veridyn.identify.essential import EliminationStep, Essential
 from veridyn.identify.friction.ladder import FrictionLadder, LadderStep
+from veridyn.identify.selection import EliminationStep, Essential
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table, Text

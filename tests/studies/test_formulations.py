@@ -12,7 +12,7 @@ from veridyn.estimators import explain, identify_fleet, replay, with_payload
 from veridyn.files.machine.write import model_text
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.studies.config.car import CarStudyFile
+from veridyn.studies.config.observe import CarStudyFile
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.car.log import study_car
 from veridyn.studies.run.identify import run_identify

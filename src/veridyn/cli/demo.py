@@ -128,8 +128,7 @@ def fourbar(
     Example:
       veridyn demo fourbar --out runs --seed 3
     """
-    from veridyn.papers.fourbar.machine import fourbar_study
-    from veridyn.papers.fourbar.page import fourbar_page
+    from veridyn.papers.fourbar import fourbar_page, fourbar_study
     from veridyn.report.observer import observation_verdict
 
     def work(progress: Progress) -> tuple[Any, Result]:

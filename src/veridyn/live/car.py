@@ -26,7 +26,7 @@ from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.streaming.stream import guarded_stream
 from veridyn.progress import Progress
-from veridyn.studies.config.car import CarObserveFile
+from veridyn.studies.config.observe import CarObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.car.log import study_car, study_drive, study_filter, study_method
 from veridyn.studies.run.car.observe import replace_span

@@ -37,8 +37,7 @@ from veridyn.observe.virtual import Virtual
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.simulator import simulate
-from veridyn.studies.config.car import CarObserveFile
-from veridyn.studies.config.observe import ObserveFile
+from veridyn.studies.config.observe import CarObserveFile, ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.observe_log import observed_log
 from veridyn.studies.run.observer import existing_file, observer_of

@@ -28,7 +28,7 @@ from veridyn.observe.consistency.nis import Consistency, innovation_whiteness, n
 from veridyn.observe.consistency.tuning import Tuning
 from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.result import Estimates
-from veridyn.signals.whiteness import Whiteness
+from veridyn.signals.spectrum import Whiteness
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.explain import what_next
 from veridyn.identify.diagnosis.fit_check import attempt
-from veridyn.identify.essential import EliminationStep
 from veridyn.identify.result import Fit
+from veridyn.identify.selection import EliminationStep
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text

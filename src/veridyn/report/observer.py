@@ -20,7 +20,7 @@ from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Sectio
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import number, unit_text
-from veridyn.signals.whiteness import Whiteness
+from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.observation import FilterScore, ObservationStudy
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, mechanism_layer, rail_ends, scene, with_rails

@@ -83,7 +83,10 @@ def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
     sections = study_sections(run)
     if run.drive is None:
         return identification_page(run.study, result, command, sections, model=run.model_file)
-    from veridyn.report.car import identified_keys, identified_sections  # here: they bring the pages of observers along
+    from veridyn.report.observed import (  # here: they bring the pages of observers along
+        identified_keys,
+        identified_sections,
+    )
 
     title, keys = f"Identification of “{run.machine.name}”", identified_keys(run.drive)
     return page(title, identified_verdict(run), keys, [*sections, *identified_sections(run.drive)], result, command)
@@ -93,7 +96,7 @@ def identified_verdict(run: IdentifyRun) -> Verdict:
     """The verdict on an identification, of any machine."""
     if run.drive is None:
         return verdict(run.study)
-    from veridyn.report.car import shown_verdict
+    from veridyn.report.observed import shown_verdict
 
     return shown_verdict(run.machine.name, run.drive)
 

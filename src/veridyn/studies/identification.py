@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimate import identify, uncertain
 from veridyn.identify.estimator import WLS, Estimator, fit_of, with_sandwich
 from veridyn.identify.estimators.least_squares import solve
@@ -26,6 +25,7 @@ from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
+from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.identify.validate import equation_rows, replayed, validation_of

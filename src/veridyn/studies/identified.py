@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, row_unit
-from veridyn.identify.essential import Essential
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.selection import Essential
 from veridyn.identify.settings import Acceptance
 from veridyn.identify.validate import predicted
 from veridyn.identify.validation import Validation
@@ -27,7 +27,7 @@ from veridyn.model.motion import Motion, joined_clock
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
-from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
+from veridyn.signals.spectrum import Whiteness, cumulative_periodogram
 from veridyn.studies.result import ParameterRow, Result
 
 WHITE_LEVEL = 0.01  # for all rows of a fit together

@@ -20,7 +20,7 @@ from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.streaming.stream import Stream
 from veridyn.observe.system import System
-from veridyn.papers.fourbar.machine import MODEL_START, TUNED, wrong_fourbar
+from veridyn.papers.fourbar import MODEL_START, TUNED, wrong_fourbar
 
 Array = np.ndarray
 CASE = textbook.oscillator()

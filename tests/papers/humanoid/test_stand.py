@@ -10,9 +10,9 @@ import pytest
 from papers.humanoid.humanoid_runs import CAD
 from veridyn.errors import SimulationError
 from veridyn.identify.selection import select_motions
-from veridyn.papers.humanoid.log import SIGMA
 from veridyn.papers.humanoid.machine import FOOT, HIP, centre_of_pressure
 from veridyn.papers.humanoid.stand import candidates, feasible, largest, standing_motions
+from veridyn.papers.humanoid.walk import SIGMA
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ from veridyn.identify.estimator import WLS
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.settings import IdentifySettings
-from veridyn.papers.humanoid.log import SIGMA, read, recorded, signals
 from veridyn.papers.humanoid.machine import cad, machine, walk
 from veridyn.papers.humanoid.page import humanoid_page, moving, verdict_of
 from veridyn.papers.humanoid.study import (
@@ -43,7 +42,7 @@ from veridyn.papers.humanoid.study import (
     walking_fits,
     with_cutoff,
 )
-from veridyn.papers.humanoid.walk import prescribed
+from veridyn.papers.humanoid.walk import SIGMA, prescribed, read, recorded, signals
 
 
 def test_the_change_with_the_cut_off_is_part_of_the_deviations() -> None:

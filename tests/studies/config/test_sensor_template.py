@@ -21,8 +21,8 @@ from veridyn.files.yaml_reader import plain_yaml
 from veridyn.machines.described import spatial
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.papers.fourbar.machine import fourbar_run
-from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
+from veridyn.papers.fourbar import fourbar_run
+from veridyn.studies.config.observe import CarIdentifyFile, CarObserveFile
 from veridyn.studies.config.sensor_template import car_template, observe_template
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.result import collected_warnings

@@ -15,7 +15,7 @@ from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_record
 from veridyn.identify.drives.friction_choice import Rung
 from veridyn.identify.drives.undetermined import OpenDirection
 from veridyn.identify.result import Estimate, Fit
-from veridyn.identify.statistics.determined import DETERMINED_SHARE
+from veridyn.identify.statistics.agreement import DETERMINED_SHARE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

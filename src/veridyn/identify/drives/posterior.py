@@ -15,8 +15,13 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.drives.drive_unknowns import RUNGS
-from veridyn.identify.statistics.agreement import Agreement, PartSums, agreement
-from veridyn.identify.statistics.determined import DETERMINED_INFORMATION, posterior_covariance
+from veridyn.identify.statistics.agreement import (
+    DETERMINED_INFORMATION,
+    Agreement,
+    PartSums,
+    agreement,
+    posterior_covariance,
+)
 
 PARTS = 4  # of the samples, which are compared
 

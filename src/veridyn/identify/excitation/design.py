@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError
-from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise, noise_of
-from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.excitation.plant import Plant, plant_of
 from veridyn.identify.excitation.problem import (
     Criterion,
     ExcitationProblem,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from veridyn.arrays import Array
-from veridyn.identify.statistics.determined import posterior_covariance
+from veridyn.identify.statistics.agreement import posterior_covariance
 
 MEMORIES_S = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # τ that are tried
 WHITE_SHARES = (0.03, 0.3, 1.0)  # w that are tried

@@ -33,7 +33,7 @@ from veridyn.identify.flexible.recording import (
     refuse_play,
     samples_of,
 )
-from veridyn.identify.statistics.determined import DETERMINED_INFORMATION, DETERMINED_SHARE
+from veridyn.identify.statistics.agreement import DETERMINED_INFORMATION, DETERMINED_SHARE
 from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints, motor_side

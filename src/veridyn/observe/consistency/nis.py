@@ -25,7 +25,7 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
-from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
+from veridyn.signals.spectrum import Whiteness, cumulative_periodogram
 
 LARGE_STATE = 40  # states, from which on fewer samples are followed
 MEMORY_STARTS = 400  # samples from which the memory of the filter is followed; more change the third digit of a band

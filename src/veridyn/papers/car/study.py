@@ -17,12 +17,12 @@ import numpy as np
 
 from veridyn.errors import DataWarning, warn
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.selection import Essential, essential
 from veridyn.identify.settings import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation

@@ -14,7 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrument_sums import across_periods
 from veridyn.identify.estimators.likelihood import force_noise
-from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.excitation.plant import plant_of
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings

@@ -15,8 +15,8 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimators.likelihood import Scan, force_noise, periodic_data, scan
-from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.plan import ExcitationPlan
+from veridyn.identify.excitation.plant import plant_of
 from veridyn.identify.excitation.problem import Growth
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate

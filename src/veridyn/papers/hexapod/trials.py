@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.identify.estimators.likelihood import PeriodicData, Scan, scan
 from veridyn.identify.estimators.noise_model import NoiseModel
-from veridyn.identify.excitation.closed import ClosedPlant
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.limits import Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
+from veridyn.identify.excitation.plant import ClosedPlant
 from veridyn.identify.excitation.problem import Criterion, Growth, growing
 from veridyn.identify.excitation.shape import Fourier
 from veridyn.papers.hexapod.comparison import (

@@ -32,10 +32,21 @@ from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, Read, read, recorded, signals
 from veridyn.papers.humanoid.machine import BASE, FEET, SIDES, SOLE, bend, cad, machine, swing, total_mass, walk
 from veridyn.papers.humanoid.stand import standing_motions
-from veridyn.papers.humanoid.walk import SOLE_AXES, Performed, performed, prescribed
+from veridyn.papers.humanoid.walk import (
+    LOWPASS,
+    SIGMA,
+    SOLE_AXES,
+    Faulty,
+    Performed,
+    Read,
+    performed,
+    prescribed,
+    read,
+    recorded,
+    signals,
+)
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import pseudo_inertia

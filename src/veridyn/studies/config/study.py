@@ -50,8 +50,8 @@ OF_A_CAR = "single_track"
 # In this formulation of its model a kind has the log of a drive: formulation → kind → module and class.
 FORMULATED: dict[str, dict[str, tuple[str, str]]] = {
     OF_A_CAR: {
-        "identify": ("veridyn.studies.config.car", "CarIdentifyFile"),
-        "observe": ("veridyn.studies.config.car", "CarObserveFile"),
+        "identify": ("veridyn.studies.config.observe", "CarIdentifyFile"),
+        "observe": ("veridyn.studies.config.observe", "CarObserveFile"),
     }
 }
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

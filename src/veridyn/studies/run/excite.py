@@ -20,12 +20,11 @@ from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.files.machine.urdf_shapes import PACKAGES, urdf_capsules
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.excitation.capsules import FLOOR, Capsule, Collision, always_touching, moving, separable, without
-from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
-from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.excitation.plant import Plant, closed_samples, plant_of
 from veridyn.identify.excitation.shape import SHAPES
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

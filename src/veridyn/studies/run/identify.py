@@ -29,13 +29,13 @@ from veridyn.identify.diagnosis.fit_check import (
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.replacements import omitted
-from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.friction.ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

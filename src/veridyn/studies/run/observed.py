@@ -29,7 +29,7 @@ from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import ObserverFinding, Track
 from veridyn.observe.virtual import Reading
-from veridyn.signals.whiteness import Whiteness
+from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.result import ParameterRow, Result, Run, limits_missed, parameter_row
 from veridyn.studies.run.machine import IDENTIFIED

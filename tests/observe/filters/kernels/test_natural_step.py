@@ -27,7 +27,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
-from veridyn.papers.fourbar.machine import MODEL_START, PRINTED, TUNED, wrong_fourbar
+from veridyn.papers.fourbar import MODEL_START, PRINTED, TUNED, wrong_fourbar
 
 KINDS = ("linear", "error_ekf", "error_ekf_force", "ekf")
 AGREED = 1e-12  # of the largest number of each field over the log: orders of summation differ, and so the last digits

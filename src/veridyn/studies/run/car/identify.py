@@ -26,7 +26,7 @@ from veridyn.signals.drive import (
     roll_gradients,
     wheel_scales,
 )
-from veridyn.studies.config.car import CarIdentifyFile
+from veridyn.studies.config.observe import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, limits_missed, parameter_row
 from veridyn.studies.run.car.log import study_car, study_drive, study_method

@@ -21,9 +21,8 @@ from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
 from veridyn.signals.drive import CHANNELS, DriveLog, binned, common_clock
 from veridyn.signals.drive_checks import drive_faults, position_format_fault
-from veridyn.studies.config.car import CarNoiseSettings, CarStudyFile
 from veridyn.studies.config.log import TableSettings
-from veridyn.studies.config.observe import FilterSettings
+from veridyn.studies.config.observe import CarNoiseSettings, CarStudyFile, FilterSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
 from veridyn.studies.run.observer import filter_of_study, named_car

@@ -31,7 +31,7 @@ from veridyn.observe.result import Estimates, Track
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import CHANNELS, DriveLog, wheel_scales
-from veridyn.studies.config.car import CarObserveFile
+from veridyn.studies.config.observe import CarObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import NAN
 from veridyn.studies.run.car.identify import fitted_rows

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.identify.excitation.closed import ClosedPlant, closed_samples, plant_of
-from veridyn.identify.excitation.plant import TreePlant
+from veridyn.identify.excitation.plant import ClosedPlant, TreePlant, closed_samples, plant_of
 from veridyn.machines.arm import arm
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion

@@ -7,26 +7,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from veridyn.errors import ModelError
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.redundant import mobility
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import constraint_errors
-from veridyn.observe.observe import tuned
+from veridyn.observe.filters.methods import ErrorEKF
+from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
-from veridyn.papers.fourbar.machine import (
+from veridyn.papers.fourbar import (
+    LABELS,
     MODEL_START,
+    PRINTED,
+    SHOWN_SAMPLES,
     SKIP,
     TRUE_START,
     TUNED,
     FourbarRun,
     fourbar,
+    fourbar_page,
     fourbar_run,
     fourbar_settings,
     fourbar_study,
+    printed_correction,
     wrong_fourbar,
 )
+from veridyn.studies.observation import ObservationStudy, observation
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +122,39 @@ def test_errors_and_consistency_over_twenty_seeds() -> None:
         assert s.share_white >= 0.9 and 0.75 <= s.nees <= 1.25
     assert study.scores["smoother"].rms[x1] < 0.5 * study.scores["ekf"].rms[x1]
     assert np.abs(study.best.example.constraint_errors()).max() < 1e-9
+
+
+@pytest.fixture(scope="module")
+def study() -> ObservationStudy:
+    run, setups = fourbar_run(), {"error_ekf": fourbar_settings()["error_ekf"]}
+    log = run.log(np.random.default_rng([0, 0]))
+    return observation(wrong_fourbar(), run.truth, run.plain, [log], setups, LABELS, chosen="error_ekf", skip=SKIP)
+
+
+def test_the_printed_correction_opens_the_linkage(study: ObservationStudy) -> None:
+    """The crank's end moves along its tangent: its bar of 2 m is open by (2 Δφ)² in m² after a correction by Δφ, whatever the rest does.
+
+    The crank itself, which is the independent coordinate, is the same to what the sensor reads.
+    """
+    found = printed_correction(study)
+    e = study.scores["error_ekf"].example.estimates
+    turned = (e.x - e.x_predicted)[:SHOWN_SAMPLES, study.column("phi")]
+    assert found.open_closed.max() < 1e-9
+    assert (found.open_printed >= (2.0 * turned) ** 2 * (1.0 - 1e-6) - 1e-12).all()
+    assert found.open_printed.max() > 0.5  # m²; 30° off at the start
+    phi = study.column("phi")
+    assert found.error_printed[:, phi] == pytest.approx(found.error_closed[:, phi], abs=1e-6)
+
+
+def test_the_page_shows_it(study: ObservationStudy) -> None:
+    text = fourbar_page(study, study.result("demo fourbar", seed=0, quick=True, inputs={}), "veridyn demo fourbar")
+    assert "Correction as printed (58)" in text and "largest constraint error" in text
+
+
+def test_a_tree_has_no_such_correction(study: ObservationStudy) -> None:
+    made_by = study.scores["error_ekf"].example.made_by
+    assert made_by is not None
+    settings = ObserveSettings(process_noise=PRINTED, start=MODEL_START[0], rates=MODEL_START[1], model_error="off")
+    tree = wrong_fourbar().with_formulation("tree")
+    with pytest.raises(ModelError, match=r"ErrorEKF\.correction"):
+        observe_with(ObserverSetup(ErrorEKF(correction="velocity"), settings), tree, made_by.readings)

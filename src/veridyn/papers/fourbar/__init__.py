@@ -1,1 +1,0 @@
-"""Paper 003: observers of a four-bar linkage in natural coordinates."""
