@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from veridyn.mechanics.single_track.equations import READINGS
-from veridyn.mechanics.single_track.of_machine import CarNoise
+from veridyn.mechanics.single_track import READINGS
+from veridyn.model.single_track import CarNoise
 from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.observe import ObservedModelSettings, ObserveStudy
