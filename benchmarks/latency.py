@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.subjects import arm
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings

@@ -12,9 +12,9 @@ Examples
 True
 """
 
-from veridyn.mechanics.single_track.of_machine import CarNoise as CarNoise
 from veridyn.model.parameters import ParameterFit as ParameterFit
 from veridyn.model.parameters import ParameterGuess as ParameterGuess
+from veridyn.model.single_track import CarNoise as CarNoise
 from veridyn.observe.car.observation import CarObservation as CarObservation
 from veridyn.observe.car.system import car_start as car_start
 from veridyn.observe.car.system import car_system as car_system

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.mechanics.single_track.of_machine import CarNoise
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.settings import names
 

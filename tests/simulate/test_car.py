@@ -7,8 +7,7 @@ import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import DataError, SimulationError
 from veridyn.estimators import Innovations
-from veridyn.mechanics.single_track.of_machine import CarNoise
-from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.model.single_track import CarNoise, PriorValue, car_machine
 from veridyn.simulate.car import Steered, car_truth, steered_run
 from veridyn.simulate.imperfection import Imperfection
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.symbolic.emit_c import CSource
+from veridyn.mechanics.tree.dynamics.codegen import CSource
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared")
 

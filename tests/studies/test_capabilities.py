@@ -22,11 +22,10 @@ from veridyn.files.machine.load import load_model
 from veridyn.identify.regression.observation import stream
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.formulation import Ability
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.mechanics.tree.dynamics import formula
 from veridyn.model.elements.element import Element, coulomb, drag, drive_gain, law, maxwell
 from veridyn.model.experiment import Channel
-from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.model.single_track import CarNoise, PriorValue, car_machine
 from veridyn.studies.capabilities import (
     METHODS,
     PARTS,

@@ -217,7 +217,7 @@ def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKi
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import FileError
-    from veridyn.mechanics.single_track.of_machine import refuse_of_car
+    from veridyn.model.single_track import refuse_of_car
     from veridyn.studies.config.motion_template import excite_template
 
     machine = machine_with_values(file, base, strict)

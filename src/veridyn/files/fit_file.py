@@ -23,9 +23,9 @@ from veridyn.files.access import read_arrays
 from veridyn.files.drive_fit_file import DrivesPart, check_drives_part
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.result import Fit
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterFit, ParameterGuess
+from veridyn.model.single_track import CarNoise
 from veridyn.version import __version__
 
 FORMAT = 1

@@ -47,11 +47,11 @@ from veridyn.identify.estimator import Estimator
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.single_track import refuse_of_car
 from veridyn.progress import Progress, silent
 
 SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together

@@ -21,7 +21,6 @@ from scipy.linalg import qr
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.loops.assembly import assembled, loop_values
 from veridyn.mechanics.tree.loops.closure import closed_motion
@@ -29,6 +28,7 @@ from veridyn.mechanics.tree.loops.projection import projection
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
+from veridyn.model.single_track import refuse_of_car
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions, with_sensor_channels, with_usual_names
 

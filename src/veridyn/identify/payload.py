@@ -30,7 +30,6 @@ from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.gains import gain_names
 from veridyn.identify.result import Fit
-from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.recursion.kinematics import body_motion
 from veridyn.model.graph import unique
@@ -38,6 +37,7 @@ from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import Attachment
+from veridyn.model.single_track import refuse_of_car
 from veridyn.spatial.inertia import (
     INERTIAL,
     INERTIAL_UNITS,

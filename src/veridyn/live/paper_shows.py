@@ -10,11 +10,10 @@ from veridyn.live.car import CarTracker, drive_samples
 from veridyn.live.machine import DRAW_ON, MachineTracker, picture_of, prepared_observer
 from veridyn.live.session import log_samples
 from veridyn.live.tracker import LiveTracker, Sample
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.model.single_track import CarNoise, PriorValue, car_machine
 from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import observed_car
 from veridyn.observe.filters.ekf import EKF

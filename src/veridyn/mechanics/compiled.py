@@ -31,8 +31,7 @@ import numpy as np
 from numba.core import compiler, config, serialize
 
 from veridyn.errors import Fault
-from veridyn.symbolic.cache import Stored, folder, keep, key_of, load
-from veridyn.symbolic.sources import note_sources, source_digest
+from veridyn.symbolic.cache import Stored, folder, keep, key_of, load, note_sources, source_digest
 from veridyn.symbolic.trust import refuse
 
 TRIED = ("0.68",)  # versions of numba

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
-from veridyn.mechanics.single_track.of_machine import check_car_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.load import Load
 from veridyn.model.machine import Machine
@@ -27,6 +26,7 @@ from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import check_car_machine
 from veridyn.progress import Progress, silent
 
 WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz

@@ -19,10 +19,9 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, VeridynError
-from veridyn.mechanics.single_track.of_machine import NOISES, CarNoise, with_values
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterFit, ParameterGuess, StretchScores
-from veridyn.model.single_track import prior_of
+from veridyn.model.single_track import NOISES, CarNoise, prior_of, with_values
 from veridyn.observe.car.log import first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import car_start, car_system
 from veridyn.observe.consistency.tuning import Runs

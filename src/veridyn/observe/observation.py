@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.lazy import above
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.consistency.nis import Consistency, nees
 from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
 from veridyn.observe.consistency.predictions import (

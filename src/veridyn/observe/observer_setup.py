@@ -24,8 +24,8 @@ from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import MachineModel, RunSettings, require
 from veridyn.mechanics.natural.formulation import PointsForm
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor, chosen_sensors
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.drifting import followed_drifts, start_covariance
 from veridyn.observe.filters.ekf import EKF

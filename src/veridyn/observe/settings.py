@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from veridyn.errors import ModelError, VeridynError
 from veridyn.mechanics.formulation import FRICTION_SPEED
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Choice, Sensor
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.bounds import Parameters, read_parameters
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold

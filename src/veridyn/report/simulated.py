@@ -9,7 +9,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.natural.steps.driven import MechanismRun
-from veridyn.mechanics.single_track.equations import READINGS
+from veridyn.mechanics.single_track import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.observer import mechanism_animation

@@ -17,7 +17,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
-from veridyn.mechanics.single_track.equations import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
+from veridyn.mechanics.single_track import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.model.experiment import Channel, Experiment

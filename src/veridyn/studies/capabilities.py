@@ -29,7 +29,6 @@ from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import ONLY_CARS
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.formulation import Ability
-from veridyn.mechanics.single_track.of_machine import NO_JOINTS
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.assembly import assembled
@@ -39,6 +38,7 @@ from veridyn.mechanics.tree.structure import KNOW_LOOPS, OPEN_ONLY
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.single_track import NO_JOINTS
 from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
 from veridyn.observe.filters.methods import FILTERS, Smoother

@@ -1,6 +1,6 @@
-"""Sine, cosine, exponential, logarithm and arc tangent, written once over any arithmetic that has bits.
+"""Sine, cosine, exponential, logarithm and arc tangent, written once over any arithmetic that has bits; and vectors of LLVM as such.
 
-Back ends give the arithmetic: vectors of LLVM (:mod:`veridyn.symbolic.llvm_functions`), one number at a time of PTX and WebAssembly.
+Back ends give the arithmetic: vectors of LLVM here, one number at a time of PTX and WebAssembly.
 
 - sin, cos, to one unit in the last place for |x| ≤ 1e6: x = n π/2 + r with |r| ≤ π/4. π/2 is taken off in three parts of 33 bits and a
   tail, each product with n exact, so r is known to twice double precision as r + e. Both are Taylor series, to below 1e-18.
@@ -9,13 +9,14 @@ Back ends give the arithmetic: vectors of LLVM (:mod:`veridyn.symbolic.llvm_func
 - log, to two units: x = 2ⁿ m with √½ ≤ m < √2, and log m = 2 artanh(s), s = (m − 1)/(m + 1). Numbers below 2.3e-308 count as 0, whose
   logarithm is −∞; that of a negative number is NaN.
 - atan, to two units: |x| above tan 3π/8 is taken as π/2 + atan(−1/|x|), between tan π/8 and that as π/4 + atan((|x| − 1)/(|x| + 1)), so
-  that Taylor's series is needed up to tan π/8 only, where its first term left out is below 1e-18 of the result.
-"""
+  that Taylor's series is needed up to tan π/8 only, where its first term left out is below 1e-18 of the result."""
 
 from __future__ import annotations
 
 import math
+import struct
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -196,3 +197,85 @@ def arc_tangent(k: Arithmetic[V], x: V) -> V:
     rest = k.choose(big, k.number(2.0 * PI_4_LOW), k.choose(mid, k.number(PI_4_LOW), zero))
     s = k.add(base, k.add(k.add(series, rest), t))
     return k.choose(below, k.sub(zero, s), s)
+
+
+FUNCTIONS = {"exp": exponential, "log": logarithm, "atan": arc_tangent}
+# V, L and B are vectors of doubles, of their bits and of conditions.
+INSTRUCTIONS = {
+    "add": "fadd {V} {0}, {1}",
+    "sub": "fsub {V} {0}, {1}",
+    "mul": "fmul {V} {0}, {1}",
+    "div": "fdiv {V} {0}, {1}",
+    "fma": "call {V} @llvm.fmuladd.v{width}f64({V} {0}, {V} {1}, {V} {2})",
+    "bits": "bitcast {V} {0} to {L}",
+    "double": "bitcast {L} {0} to {V}",
+    "plus": "add {L} {0}, {1}",
+    "minus": "sub {L} {0}, {1}",
+    "both": "and {L} {0}, {1}",
+    "either": "xor {L} {0}, {1}",
+    "up": "shl {L} {0}, {1}",
+    "down": "ashr {L} {0}, {1}",
+    "less": "fcmp olt {V} {0}, {1}",
+    "differs": "icmp ne {L} {0}, {1}",
+    "choose": "select {B} {2}, {V} {0}, {V} {1}",
+}
+
+
+def constant(value: float, width: int) -> str:
+    """``<double …, double …>``, the value in hexadecimal so that no digit is lost."""
+    bits = struct.unpack(">Q", struct.pack(">d", value))[0]
+    return "<" + ", ".join([f"double 0x{bits:016X}"] * width) + ">"
+
+
+def spread(width: int, name: str, scalar: str) -> str:
+    """Two lines that make the vector ``%name`` of a scalar."""
+    V = f"<{width} x double>"
+    zeros = ", ".join(["i32 0"] * width)
+    return (
+        f"  %{name}.i = insertelement {V} poison, double {scalar}, i32 0\n"
+        f"  %{name} = shufflevector {V} %{name}.i, {V} poison, <{width} x i32> <{zeros}>"
+    )
+
+
+@dataclass
+class VectorArithmetic(Arithmetic[str]):
+    """Instructions on vectors of `width` numbers: every operation a line, its result under a new name."""
+
+    width: int
+    lines: list[str] = field(default_factory=list)
+
+    def number(self, value: float) -> str:
+        return constant(value, self.width)
+
+    def whole(self, value: int) -> str:
+        return "<" + ", ".join([f"i64 {value}"] * self.width) + ">"
+
+    def operation(self, name: str, *operands: str) -> str:
+        types = {letter: f"<{self.width} x {kind}>" for letter, kind in (("V", "double"), ("L", "i64"), ("B", "i1"))}
+        text = INSTRUCTIONS[name].format(*operands, width=self.width, **types)
+        self.lines.append(f"  %t{len(self.lines)} = {text}")
+        return f"%t{len(self.lines) - 1}"
+
+
+def elementary_functions(width: int) -> str:
+    """LLVM text of ``@exp``, ``@log`` and ``@atan`` of a vector, and of ``@sincos``, which returns a pair of vectors."""
+    V = f"<{width} x double>"
+    pair = f"{{{V}, {V}}}"
+    found = [f"declare {V} @llvm.fmuladd.v{width}f64({V}, {V}, {V})"]
+    for name, function in FUNCTIONS.items():
+        a = VectorArithmetic(width)
+        value = function(a, "%x")
+        found.append(_function(name, V, V, [*a.lines, f"  ret {V} {value}"]))
+    a = VectorArithmetic(width)
+    sine, cosine = sine_and_cosine(a, "%x")
+    a.lines += [
+        f"  %p = insertvalue {pair} poison, {V} {sine}, 0",
+        f"  %q = insertvalue {pair} %p, {V} {cosine}, 1",
+        f"  ret {pair} %q",
+    ]
+    return "\n".join([*found, _function("sincos", V, pair, a.lines)])
+
+
+def _function(name: str, given: str, returned: str, lines: list[str]) -> str:
+    body = "\n".join(lines)
+    return f"define internal {returned} @{name}({given} %x) #0 {{\n{body}\n}}\n"

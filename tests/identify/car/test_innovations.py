@@ -9,9 +9,8 @@ import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, IdentificationError, IdentificationWarning
 from veridyn.estimators import CarFit, Innovations
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel
-from veridyn.model.single_track import PriorValue, car_machine, prior_of
+from veridyn.model.single_track import CarNoise, PriorValue, car_machine, prior_of
 
 TRUTH = Bicycle(duration=25.0, rate=25.0)
 NOISE = CarNoise(slip_error=0.001, bank=0.001)

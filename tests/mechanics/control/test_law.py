@@ -6,20 +6,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import njit
 from tests.mechanics.control.gantries import servo
 
 from veridyn.mechanics.control.law import (
+    CURRENT_LOOP,
+    FIELDS,
+    LAW,
+    PARTS,
+    READ,
+    WIDTH,
     ControlConstants,
     ControlTick,
     bounded,
+    connect_law,
+    law_kernel,
     law_states,
     limited,
     requested,
+    schedule,
     voltage,
 )
+from veridyn.mechanics.tree.steps.record import call_kernel
 from veridyn.spatial.algebra import FLOATS
-from veridyn.symbolic.derivative import forward
-from veridyn.symbolic.expression import Graph, evaluate
+from veridyn.symbolic.expression import Graph, evaluate, forward
 
 X = ControlTick(r=1.0, rd=0.5, rdd=-2.0, q=0.7, qd=0.1, model=3.0)
 
@@ -157,3 +167,102 @@ def test_as_an_expression_it_has_the_same_values_and_exact_derivatives_by_state_
         up, down = ({**point, name: point[name] + h} for h in (1e-6, -1e-6))
         by_differences = (floats(up) - floats(down)) / 2e-6
         assert np.array(evaluate(graph, exact, point), dtype=float) == pytest.approx(by_differences, rel=1e-6, abs=1e-8)
+
+
+COMPILED_LAWS = [
+    servo("pd", kp=10.0, kd=2.0, velocity_feedforward=0.4, acceleration_feedforward=0.3, limit=1.0),
+    servo("pid", kp=10.0, ki=5.0, kd=2.0, limit=1.5),
+    servo("pid", kp=10.0, ki=5.0, limit=1.5, tracking_time=0.1, anti_windup="back_calculation", rate_limit=20.0),
+    servo("pid", kp=10.0, ki=5.0, limit=1.5, anti_windup="none"),
+    servo("cascade", kp=4.0, kv=6.0, ki=2.0, speed_limit=0.8, limit=5.0),
+    servo("computed_torque", kp=4.0, kd=6.0, limit=5.0),
+]
+
+
+@njit
+def call(codes, part):
+    call_kernel(codes, 6 * part)
+
+
+def row_of(values):
+    row = np.zeros(WIDTH)
+    for name, value in values.items():
+        row[FIELDS.index(name)] = value
+    return row
+
+
+@pytest.mark.parametrize("c", COMPILED_LAWS)
+def test_a_tick_is_that_of_the_law_on_numbers(c):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        x = ControlTick(*rng.uniform(-1.0, 1.0, 6).tolist())
+        state = {name: float(rng.uniform(-2.0, 2.0)) for name in law_states(c)}
+        row = row_of({**x._asdict(), **state})
+        codes, held = connect_law(c, row)
+        call(np.array(codes), PARTS.index("request"))
+        call(np.array(codes), PARTS.index("limit"))
+        assert held
+        k = ControlConstants(c)
+        raw = requested(c, x, state, k)
+        force, after = limited(c, x, raw, state, k)
+        assert row[FIELDS.index("raw")] == pytest.approx(raw, rel=1e-14, abs=1e-14)
+        assert row[FIELDS.index("out")] == pytest.approx(force, rel=1e-13, abs=1e-14)
+        for name, value in after.items():
+            assert row[FIELDS.index(f"{name}_after")] == pytest.approx(value, rel=1e-13, abs=1e-14)
+
+
+@pytest.mark.parametrize("more", [{"current_ki": 40.0, "current_limit": 3.0, "voltage_limit": 9.0}, {}])
+def test_a_tick_of_the_current_loop_is_that_on_numbers(more):
+    c = servo(kp=1.0, motor="m", current_kp=3.0, current_rate=400.0, **more)
+    for wanted in (-5.0, 0.3, 8.0):
+        row = row_of({"wanted": wanted, "current": 0.5, "current_integral": 0.7})
+        codes, _held = connect_law(c, row)
+        call(np.array(codes), PARTS.index("voltage"))
+        u, integral = voltage(c, wanted, 0.5, 0.7, ControlConstants(c))
+        assert row[FIELDS.index("volts")] == pytest.approx(u, rel=1e-14)
+        assert row[FIELDS.index("current_integral_after")] == pytest.approx(integral, rel=1e-14)
+
+
+def test_controllers_that_differ_in_names_and_values_share_their_code():
+    a, b = servo("pid", kp=1.0, ki=2.0), servo("pid", kp=7.0, ki=3.0, name="other", on="x")
+    assert law_kernel(a, "request") is law_kernel(b, "request")
+    assert law_kernel(a, "request") is not law_kernel(servo("pid", kp=1.0, ki=2.0, limit=3.0), "limit")
+
+
+def events(*controllers, start=0.0, end):
+    s = schedule(controllers, start, end)
+    found = list(zip(s.what.tolist(), s.controller.tolist(), s.number.tolist(), strict=True))
+    return {round(t, 9): found[a:b] for t, a, b in zip(s.time.tolist(), s.first[:-1], s.first[1:], strict=True)}
+
+
+def test_a_law_reads_and_ticks_at_its_rate_and_first_of_all_the_start():
+    assert events(servo(kp=1.0, rate=10.0), end=0.2) == {
+        0.0: [(LAW, 0, 0)],  # there is nothing to read before the start
+        0.1: [(READ, 0, 1), (LAW, 0, 1)],
+        0.2: [(READ, 0, 2), (LAW, 0, 2)],
+    }
+
+
+def test_delayed_measurements_are_instants_of_their_own():
+    found = events(servo(kp=1.0, rate=10.0, measurement_delay=0.13), start=1.0, end=1.3)
+    assert found == {
+        1.0: [(LAW, 0, 0)],
+        1.07: [(READ, 0, 2)],
+        1.1: [(LAW, 0, 1)],
+        1.17: [(READ, 0, 3)],
+        1.2: [(LAW, 0, 2)],
+        1.3: [(LAW, 0, 3)],
+    }
+
+
+def test_current_loops_tick_between_ticks_of_their_law():
+    c = servo(kp=1.0, rate=10.0, motor="m", current_kp=1.0, current_rate=20.0)
+    assert events(c, end=0.1) == {0.0: [(LAW, 0, 0)], 0.05: [(CURRENT_LOOP, 0, 0)], 0.1: [(READ, 0, 1), (LAW, 0, 1)]}
+
+
+def test_instants_of_two_controllers_that_differ_by_rounding_are_one():
+    a, b = servo(kp=1.0, rate=30.0), servo(kp=1.0, rate=10.0, name="b", measurement_delay=0.1)
+    found = events(a, b, end=0.1)
+    assert list(found) == pytest.approx([0.0, 1 / 30, 2 / 30, 0.1])
+    # 0.1 − 0.1 is the start, which needs no reading; at 0.1 the first law reads and both act, in their order.
+    assert found[0.1] == [(READ, 0, 3), (LAW, 0, 3), (LAW, 1, 1)]

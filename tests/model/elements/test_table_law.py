@@ -10,8 +10,7 @@ from scipy.interpolate import PchipInterpolator
 from veridyn.elements import LawTable, table
 from veridyn.errors import ModelError
 from veridyn.spatial.algebra import ARRAYS
-from veridyn.symbolic.derivative import forward
-from veridyn.symbolic.expression import Graph, evaluate
+from veridyn.symbolic.expression import Graph, evaluate, forward
 
 RNG = np.random.default_rng(3)
 AT = np.sort(RNG.uniform(-1.0, 2.0, 9))

@@ -5,9 +5,8 @@ import pytest
 
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import ModelError
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
-from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.model.single_track import CarNoise, PriorValue, car_machine
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, virtual_sensors
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.run import run

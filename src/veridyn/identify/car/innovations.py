@@ -28,11 +28,10 @@ from veridyn.identify.estimator import disagreement_note
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.statistics.agreement import PartSums, agreement
 from veridyn.lazy import above
-from veridyn.mechanics.single_track.of_machine import NOISES, CarNoise, with_values
 from veridyn.model.car import TABLE
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterFit
-from veridyn.model.single_track import prior_of, with_exchanged_axles
+from veridyn.model.single_track import NOISES, CarNoise, prior_of, with_exchanged_axles, with_values
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, changed
 from veridyn.signals.drive import DriveLog

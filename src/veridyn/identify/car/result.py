@@ -24,12 +24,12 @@ from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
 from veridyn.lazy import above
-from veridyn.mechanics.single_track.of_machine import CarNoise, with_values
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterFit, Uncertainty
+from veridyn.model.single_track import CarNoise, with_values
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_checks import log_faults

@@ -2,7 +2,7 @@
 
 The machine is that of :mod:`veridyn.mechanics.system.run_kernel`, whose record (I, W) holds its state. Between two nodes of a grid, which
 are instants of controllers and samples, it makes equal steps. At a node measurements are read, laws tick by their kernels
-(:mod:`veridyn.mechanics.control.law_kernel`), and what they hold stands in BEFORE, which acts until it changes.
+(:mod:`veridyn.mechanics.control.law`), and what they hold stands in BEFORE, which acts until it changes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept, only_for
-from veridyn.mechanics.control.law_kernel import (
+from veridyn.mechanics.control.law import (
     CURRENT,
     CURRENT_INTEGRAL,
     CURRENT_INTEGRAL_AFTER,
     FORCE_AFTER,
     INTEGRAL,
     INTEGRAL_AFTER,
+    LAW,
     MODEL,
     OUT,
     QD,
     RAW,
+    READ,
     VOLTS,
     WANTED,
     Q,
     R,
 )
-from veridyn.mechanics.control.law_kernel import (
+from veridyn.mechanics.control.law import (
     FORCE as LAST_FORCE,
 )
-from veridyn.mechanics.control.schedule import LAW, READ
 from veridyn.mechanics.system.run_kernel import is_positive, smooth_step
 from veridyn.mechanics.system.run_record import (
     BEFORE,

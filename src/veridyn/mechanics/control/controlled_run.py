@@ -23,9 +23,8 @@ from veridyn.mechanics.control.control_kernel import (
     ControlTables,
     compiled_control_run,
 )
-from veridyn.mechanics.control.law_kernel import WIDTH, connect_law
+from veridyn.mechanics.control.law import LAW, READ, WIDTH, Schedule, connect_law, schedule
 from veridyn.mechanics.control.sampled import SampledControl, driven, other_drives, refuse_odd, with_law
-from veridyn.mechanics.control.schedule import LAW, READ, Schedule, schedule
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.fixed_steps import is_plain, python_inputs, signals_at_samples
 from veridyn.mechanics.system.integrate import (

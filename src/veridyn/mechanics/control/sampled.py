@@ -21,8 +21,18 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError, part_at
-from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested, voltage
-from veridyn.mechanics.control.schedule import LAW, READ, Schedule, schedule
+from veridyn.mechanics.control.law import (
+    LAW,
+    READ,
+    ControlConstants,
+    ControlTick,
+    Schedule,
+    law_states,
+    limited,
+    requested,
+    schedule,
+    voltage,
+)
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, Inputs
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator

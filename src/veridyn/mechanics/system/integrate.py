@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
-from veridyn.mechanics.system.adaptive import adaptive_path, check_size
 from veridyn.mechanics.system.compiled_run import NearSingular
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
 from veridyn.mechanics.system.fixed_steps import (
@@ -34,7 +33,7 @@ from veridyn.mechanics.system.fixed_steps import (
     trajectory_of,
 )
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
-from veridyn.mechanics.system.stepper import march, tableau
+from veridyn.mechanics.system.stepper import adaptive_path, check_size, march, tableau
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces

@@ -20,7 +20,7 @@ from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
 from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, bound_address
 from veridyn.mechanics.system.run_bristles import CONSTANTS, BristleElements
-from veridyn.mechanics.system.run_holding import friction_address
+from veridyn.mechanics.system.run_friction import friction_address
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
 from veridyn.mechanics.system.stepper import Tableau
 from veridyn.mechanics.tree.dynamics.engine import Compiled, compiled, uniform_values

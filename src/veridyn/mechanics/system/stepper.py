@@ -1,23 +1,28 @@
-"""One explicit Runge-Kutta step by any tableau, and marches of such steps; which rule it is, is data.
+"""Explicit Runge-Kutta steps: by any tableau, in fixed steps, or by the integrators of SciPy that choose their steps.
 
     k_i = f(t + c_i h, y + h Σ_j A_ij k_j),     y⁺ = y + h Σ_i b_i k_i
 
 The rules are SciPy's: RK45 is Dormand and Prince's of order 5, DOP853 that of order 8 (Hairer, Nørsett and Wanner, 1993, Solving Ordinary
 Differential Equations I, II.5), and Kutta's classic rule of order 4.
-"""
+
+A force that feeds on itself makes speeds grow until chosen steps are shorter than anything that a run needs: such a run does not fail, it
+only never ends, so it is ended by name where it makes no headway."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError
+from veridyn.errors import DataError, SimulationError
+from veridyn.mechanics.system.simulation import Method
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 
 RULES = ("RK4", "RK45", "DOP853")
 SIMPLE = ("euler", "midpoint")
@@ -106,3 +111,81 @@ def march(
             y = y if mend is None else mend(np.array([t + h]), y[None])[0]
         states.append(y)
     return np.array(states)
+
+
+EVALUATIONS = 10_000  # of rates, after which the way that they made is looked at
+LEAST_SHARE = 1e-5  # of the duration, in so many evaluations: at that pace a run takes 10⁹ of them, most of a day
+
+
+def adaptive_path(
+    rate: Callable[[float, Array], Array],
+    clock: Array,
+    start: Array,
+    how: Method,
+    where: str,
+    hint: str,
+    names: Sequence[str],
+) -> Array:
+    """The states (N, …) at times `clock` by a method of SciPy, refused with `hint` where it stops early or makes no headway.
+
+    `names`: of the coordinates that the components of a state belong to.
+    """
+    watched = _Watched(rate, float(clock[-1] - clock[0]), how, where, hint, names)
+    solution = solve_ivp(
+        watched, (clock[0], clock[-1]), start, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
+    )
+    if not solution.success:
+        raise SimulationError(
+            f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
+            where=where,
+            expected=f"{clock[-1]:.6g} s",
+            hint=hint,
+        )
+    return solution.y.T
+
+
+class _Watched:
+    """Rates that are counted."""
+
+    def __init__(
+        self,
+        rate: Callable[[float, Array], Array],
+        duration: float,
+        how: Method,
+        where: str,
+        hint: str,
+        names: Sequence[str],
+    ) -> None:
+        self.rate, self.duration, self.how, self.where, self.hint, self.names = rate, duration, how, where, hint, names
+        self.count, self.mark = 0, -np.inf
+
+    def __call__(self, time: float, y: Array) -> Array:
+        found = self.rate(time, y)
+        self.count += 1
+        if self.count % EVALUATIONS == 0:
+            if time - self.mark < LEAST_SHARE * self.duration:
+                worst = self.names[int(np.argmax(np.abs(found)))]
+                raise SimulationError(
+                    f"{self.how.name} makes no headway at {time:.6g} s.",
+                    where=f"{self.where}, coordinate '{worst}'",
+                    expected=f"at least {LEAST_SHARE * self.duration:.2g} s in {EVALUATIONS} evaluations",
+                    found=f"{max(time - self.mark, 0.0):.2g} s",
+                    hint=self.hint,
+                )
+            self.mark = time
+        return found
+
+
+def check_size(time: float, y: Array, positions: slice, where: str, names: Sequence[str]) -> None:
+    """Refuse a state that is no longer finite, or has coordinates beyond all sense, as compiled runs do, with the coordinate."""
+    if np.isfinite(y).all() and (np.abs(y[positions]) < LARGEST_ANGLE_RAD).all():
+        return
+    sizes = np.where(np.isfinite(y), 0.0, np.inf)
+    sizes[positions] = np.maximum(sizes[positions], np.nan_to_num(np.abs(y[positions]), nan=np.inf))
+    worst = int(np.argmax(sizes))
+    raise SimulationError(
+        f"the motion has run away at {time:.6g} s.",
+        where=f"{where}, coordinate '{names[worst]}'",
+        found=f"{y[worst]:.3g}",
+        hint="Try a smaller step, or look for a force that feeds on itself.",
+    )

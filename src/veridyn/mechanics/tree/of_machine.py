@@ -15,13 +15,13 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, ModelError, part_at
-from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.coordinates import PLANAR_BASE, Carrier
 from veridyn.model.graph import Body, Loop, MachineGraph, placed_load, placed_sensor, unique
 from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Attachment
+from veridyn.model.single_track import refuse_car
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.rotations import MDH, Placement
 

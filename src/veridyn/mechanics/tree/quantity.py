@@ -59,8 +59,7 @@ from veridyn.spatial.algebra import (
     rotate_back,
     scaled,
 )
-from veridyn.symbolic.derivative import reverse
-from veridyn.symbolic.expression import Expression, Number
+from veridyn.symbolic.expression import Expression, Number, reverse
 
 X, Y, Z = range(3)
 ALONG = ((X, Z), (Y, Z))  # z of the second end has no component along x and y of the first

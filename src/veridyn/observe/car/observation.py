@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, DataWarning, Limit, ModelError, warn
-from veridyn.mechanics.single_track.equations import READINGS
-from veridyn.mechanics.single_track.of_machine import CarNoise
+from veridyn.mechanics.single_track import READINGS
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift
 from veridyn.model.sensor import Sensor, chosen_sensors
-from veridyn.model.single_track import uncertain
+from veridyn.model.single_track import CarNoise, uncertain
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors

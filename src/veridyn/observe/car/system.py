@@ -15,12 +15,11 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
-from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
-from veridyn.mechanics.single_track.of_machine import CarNoise
+from veridyn.mechanics.single_track import MOVING, READING_UNITS, READINGS, lateral_functions, packed
 from veridyn.model.car import PARAMETERS, TABLE
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift
-from veridyn.model.single_track import car_described
+from veridyn.model.single_track import CarNoise, car_described
 from veridyn.observe.result import Belief, Estimates, Track
 from veridyn.observe.system import Continuous
 from veridyn.observe.virtual import Reading

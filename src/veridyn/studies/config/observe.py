@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from veridyn.mechanics.single_track.equations import READINGS
-from veridyn.mechanics.single_track.of_machine import CarNoise
+from veridyn.mechanics.single_track import READINGS
+from veridyn.model.single_track import CarNoise
 from veridyn.model.graph import Formulation
 from veridyn.observe.filters.filter import Late
 from veridyn.observe.readings import InputHold

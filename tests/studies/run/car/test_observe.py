@@ -9,7 +9,7 @@ import veridyn as vd
 from strangers.bicycle_drive import Bicycle, write_csv
 from veridyn.errors import CapabilityError, FileError
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.single_track.of_machine import CarNoise
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.result import Track
 from veridyn.studies.config.study import load_study
 from veridyn.studies.config.text import study_text

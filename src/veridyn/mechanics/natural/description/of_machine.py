@@ -18,7 +18,6 @@ from veridyn.errors import CapabilityError, Faults, Limit, ModelError, did_you_m
 from veridyn.mechanics.natural.description.joint_layout import added_coordinates, layout_of
 from veridyn.mechanics.natural.description.layout import PointsLayout
 from veridyn.mechanics.natural.description.mechanism import Mechanism
-from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.model.coordinates import spanning_of
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import KINDS
@@ -38,6 +37,7 @@ from veridyn.model.point_parts import (
     ten_of,
 )
 from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import refuse_car
 
 Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")

@@ -25,12 +25,10 @@ from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import ROAD_INPUTS, SLIPS
 from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, is_zero, mul
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
-from veridyn.symbolic.derivative import forward
+from veridyn.symbolic.cache import Stored, key_of, load_or_make, note_sources, remembered, source_digest
 from veridyn.symbolic.emit_llvm import emit
-from veridyn.symbolic.expression import Graph, Number, live
+from veridyn.symbolic.expression import Graph, Number, forward, live
 from veridyn.symbolic.kernel import Kernel, Single, compile_object, this_host
-from veridyn.symbolic.sources import note_sources, source_digest
 
 MOTION = tuple(f"{part}.{axis}" for part in ("axis", "centre", "v", "w") for axis in range(3))
 INPUTS = (*MOTION, *(s.key for s in SLIPS), *ROAD_INPUTS)

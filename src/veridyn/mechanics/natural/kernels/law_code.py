@@ -20,7 +20,6 @@ from veridyn.mechanics.compiled import core
 from veridyn.mechanics.laws import Acting, graph_of_laws, law
 from veridyn.mechanics.record import Numbers, Vector
 from veridyn.model.elements.element import Element
-from veridyn.symbolic.derivative import forward
 from veridyn.symbolic.expression import (
     ABS,
     ADD,
@@ -37,6 +36,7 @@ from veridyn.symbolic.expression import (
     SQRT,
     SUB,
     Graph,
+    forward,
     live,
 )
 

@@ -20,8 +20,7 @@ from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
 from veridyn.mechanics.natural.steps.explicit_kernel import explicit_kernel, instant_kernel, work_of
 from veridyn.mechanics.record import Bound, Numbers
-from veridyn.mechanics.system.adaptive import check_size
-from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, tableau
+from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, check_size, tableau
 
 
 class ExplicitRun:

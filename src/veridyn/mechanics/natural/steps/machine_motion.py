@@ -29,7 +29,6 @@ from veridyn.mechanics.natural.inputs import wrench_maps
 from veridyn.mechanics.natural.steps.explicit import ExplicitRun
 from veridyn.mechanics.natural.steps.freedoms import Freedoms, freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, compiled_motion
-from veridyn.mechanics.system.adaptive import adaptive_path, check_size
 from veridyn.mechanics.system.compiled_run import Called
 from veridyn.mechanics.system.integrate import (
     CLOSING_RATE,
@@ -38,6 +37,7 @@ from veridyn.mechanics.system.integrate import (
     initial_state,
 )
 from veridyn.mechanics.system.simulation import BaseState, Forces, Inputs, Method, Trajectory
+from veridyn.mechanics.system.stepper import adaptive_path, check_size
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
 from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
 from veridyn.mechanics.tree.loops.closure import closed_motion

@@ -1,9 +1,12 @@
-"""A machine's equations as standalone C: inverse dynamics, forward dynamics or the regressor of one sample."""
+"""A machine's equations as standalone C for a controller: inverse dynamics, forward dynamics or the regressor of one sample.
+
+C99, no allocation, no library but sin, cos and their like."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from veridyn.errors import DataError
@@ -13,53 +16,28 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.symbolic.emit_c import Argument, CSource, emit_c
-from veridyn.symbolic.expression import Number
+from veridyn.symbolic.expression import (
+    ABS,
+    ADD,
+    CONST,
+    DIV,
+    INPUT,
+    MUL,
+    OPERATIONS,
+    SIGN,
+    SUB,
+    Graph,
+    Number,
+    count,
+    live,
+)
 
 Quantity = Literal["inverse", "forward", "regressor"]
-RESERVED = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "main",
-        "sin",
-        "cos",
-        "sqrt",
-        "fabs",
-    ]
-)
+RESERVED = frozenset([
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto",
+    "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch",
+    "typedef", "union", "unsigned", "void", "volatile", "while", "main", "sin", "cos", "sqrt", "fabs",
+])  # fmt: skip
 WORDS = {"inverse": "inverse dynamics", "forward": "forward dynamics", "regressor": "regressor"}
 
 
@@ -163,3 +141,104 @@ def _wrench(bodies: tuple[int, ...], rest: str, first: int) -> str:
 def _identifier(name: str) -> str:
     text = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
     return text if text and not text[0].isdigit() and text not in RESERVED else f"model_{text}"
+
+
+_INFIX = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
+_FUNCTION = {**dict(enumerate(OPERATIONS)), ABS: "fabs"}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array of the C function: its name, length and what it holds, for the header's comment."""
+
+    name: str
+    length: int
+    meaning: str
+    output: bool = False
+
+
+@dataclass(frozen=True)
+class CSource:
+    """A function's name, its header and the file that implements it."""
+
+    name: str
+    header: str
+    code: str
+
+
+def emit_c(
+    name: str,
+    graph: Graph,
+    outputs: Sequence[tuple[str, Number]],
+    inputs: Mapping[str, str],
+    arguments: Sequence[Argument],
+    comment: str,
+) -> CSource:
+    """The function ``name`` that assigns each output (its place, as in "tau[3]") from inputs (input name → C expression).
+
+    Outputs that are not assigned are the caller's to clear; the comment in the code counts the operations.
+    """
+    nodes = live(graph, [value for _, value in outputs])
+    by_node = {n: inputs[k] for k, n in graph.inputs.items() if k in inputs}
+    text: dict[int, str] = {}
+    lines = []
+    for n in nodes:
+        op = graph.operation[n]
+        if op == CONST:
+            text[n] = repr(graph.constants[n])
+            continue
+        if op == INPUT:
+            text[n] = by_node[n]
+            continue
+        a = text[graph.left[n]]
+        if op in _INFIX:
+            right = f"{a} {_INFIX[op]} {text[graph.right[n]]}"
+        elif op == SIGN:
+            right = f"(double)(({a} > 0.0) - ({a} < 0.0))"
+        else:
+            right = f"{_FUNCTION[op]}({a})"
+        text[n] = f"x{n}"
+        lines.append(f"    const double x{n} = {right};")
+    for place, value in outputs:
+        ref = graph.reference(value)
+        source = text.get(ref.node) or repr(graph.constants[ref.node])
+        lines.append(f"    {place} = {'-' if ref.negative else ''}{source};")
+    unused = [f"    (void){a.name};" for a in arguments if not a.output and not any(a.name + "[" in x for x in lines)]
+    signature = ", ".join(f"{'' if a.output else 'const '}double {a.name}[{max(1, a.length)}]" for a in arguments)
+    meanings = "\n".join(f" *   {a.name}[{a.length}]: {a.meaning}" for a in arguments)
+    counted = count(graph, [value for _, value in outputs])
+    comment, meanings = (words.replace("*/", "* /").replace("/*", "/ *") for words in (comment, meanings))
+    guard = f"{name.upper()}_H"
+    header = f"""/* {comment}
+{meanings}
+ * {counted}.
+ */
+#ifndef {guard}
+#define {guard}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+void {name}({signature});
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+    body = "\n".join([*unused, *lines])
+    code = f"""/* {comment}
+ * {counted}.
+ */
+#include "{name}.h"
+
+#include <math.h>
+
+void {name}({signature})
+{{
+{body}
+}}
+"""
+    return CSource(name, header, code)

@@ -33,8 +33,7 @@ from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, skew
-from veridyn.symbolic.derivative import along, forward, reverse, seeded
-from veridyn.symbolic.expression import Expression, Graph, Number, live
+from veridyn.symbolic.expression import Expression, Graph, Number, along, forward, live, reverse, seeded
 
 
 def reading_entries(tree: Tree, graph: Graph, outputs: Sequence[object]) -> dict[Label, Number]:

@@ -26,8 +26,7 @@ from veridyn.mechanics.tree.recursion.sensing import load_rows
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import channels, components
 from veridyn.spatial.algebra import IDENTITY, ZERO, Vec, add, is_zero, mul, rotate, rotate_back, rotation_matrix, sub
-from veridyn.symbolic.derivative import along
-from veridyn.symbolic.expression import Number
+from veridyn.symbolic.expression import Number, along
 
 MASS, LOAD, SLOPES, OPENING, DRIFT, STATE_RATE = range(6)  # first numbers of the labels of `motion`
 BY_X, BY_V, LOOPS_BY_X, LOOPS_BY_V, SLOPE_RATES, COLUMNS, RATE_BY_X, RATE_BY_V, RATE_COLUMNS = range(9)  # of `tangent`

@@ -12,9 +12,9 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, did_you_mean
 from veridyn.identify.car.innovations import Innovations
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.measurements import clock_faults

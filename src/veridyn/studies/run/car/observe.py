@@ -13,10 +13,9 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
 from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.identify.car.result import CarFit
-from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.single_track import uncertain, with_tyre
+from veridyn.model.single_track import CarNoise, uncertain, with_tyre
 from veridyn.observe.car.log import PathNoise, lateral_measurements, path_start, path_system
 from veridyn.observe.car.observation import CarObservation, follow_car, observed_car, run_car
 from veridyn.observe.consistency.findings import nis_finding, serious_findings

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strangers.bicycle_drive import Bicycle
-from veridyn.mechanics.single_track.equations import (
+from veridyn.mechanics.single_track import (
     CF,
     COUNT,
     CR,
