@@ -29,7 +29,8 @@ from veridyn.arrays import Array
 from veridyn.mechanics.formulation import Instant, MachineModel, Readings
 from veridyn.model.parameters import Uncertainty
 from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.filters.filter import CompiledStep, ErrorModel
+from veridyn.observe.filters.compiled_step import CompiledStep
+from veridyn.observe.filters.filter import ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
 

@@ -28,8 +28,10 @@ from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.drifting import followed_drifts, start_covariance
+from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.filter import CompiledStep, ErrorModel, Filter
+from veridyn.observe.filters.filter import ErrorModel, Filter
+from veridyn.observe.filters.machine_step import compiled_step
 from veridyn.observe.filters.methods import ErrorEKF, LinearKF
 from veridyn.observe.filters.run import in_order
 from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
@@ -358,37 +360,3 @@ class ObserverSetup:
             return system
         alone = replace(system, model=system.model.keeping())
         return Linearised(alone, system.belief(q, np.zeros(system.nv)).x)
-
-
-def compiled_step(system: MachineSystem, gate: float | None, about: Array | None = None) -> CompiledStep | None:
-    """Steps of a filter whose `gate` lets good readings pass with this probability; `about`: along the tangent at this state.
-
-    None where the reference steps instead: along a tangent of other tables than those of points, and there with rows of H that are the
-    attitude's alone, or with estimated parameters.
-    """
-    return STEPS[system.model.kernel](system, gate, about)
-
-
-def _tree(system: MachineSystem, gate: float | None, about: Array | None) -> CompiledStep | None:
-    from veridyn.observe.filters.tree_step import TreeStep
-
-    model: Any = system.model
-    return TreeStep(system, model, gate) if about is None else None
-
-
-def _freedoms(system: MachineSystem, gate: float | None, about: Array | None) -> CompiledStep | None:
-    from veridyn.observe.filters.free_step import FreeStep
-
-    return FreeStep(system, gate) if about is None else None
-
-
-def _points(system: MachineSystem, gate: float | None, about: Array | None) -> CompiledStep | None:
-    from veridyn.observe.filters.natural_step import NaturalStep
-
-    model: Any = system.model
-    if system.attitude_rows is not None or _estimated(model):  # whose tables are those of the values it was made with
-        return None
-    return NaturalStep(system, model.charts, gate, about, model.one_set)
-
-
-STEPS = {"tree": _tree, "points": _points, "freedoms": _freedoms}

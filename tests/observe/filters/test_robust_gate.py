@@ -82,13 +82,19 @@ def test_a_log_in_another_unit_opens_the_gate_and_shows_in_nis() -> None:
     np.testing.assert_allclose(found.x[-1], plain.x[-1], rtol=1e-6)
 
 
+def earn(gate: RobustGate, good: int) -> None:
+    """So many good readings."""
+    for _ in range(good):
+        gate.spend(np.array([False]), np.array([Status.USED], dtype=np.int8), np.array([0.0]))
+
+
 def test_the_allowance_is_earned_and_the_gate_closes_again() -> None:
     gate = RobustGate(1)
-    gate.taken(np.array([int(ALLOWED / EARNED)]))  # good readings, which earn all of it
+    earn(gate, int(ALLOWED / EARNED))  # good readings, which earn all of it
     used, beyond = np.array([Status.USED], dtype=np.int8), np.array([True])
     for k in range(int(ALLOWED)):
         assert not gate.spend(beyond, used, np.array([float(k)])).any()
-    gate.taken(np.array([int(1.0 / EARNED)]))  # earns one more
+    earn(gate, int(1.0 / EARNED))  # earns one more
     assert not gate.spend(beyond, used, np.array([-1.0])).any()
     assert gate.spend(beyond, used, np.array([-2.0])).all() and gate.some_open
     for _ in range(CLOSES_AFTER):
@@ -170,10 +176,10 @@ def test_the_numbers_that_the_documentation_states() -> None:
 
     assert until_open(RobustGate(1)) == 3
     gate = RobustGate(1)
-    gate.taken(np.array([8]))
+    earn(gate, 8)
     assert until_open(gate) == 3 + 2
     gate = RobustGate(1)
-    gate.taken(np.array([10_000]))
+    earn(gate, 10_000)
     assert until_open(gate) == 20 + 1
     for k in range(50):
         assert gate.some_open, k

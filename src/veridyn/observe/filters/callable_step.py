@@ -1,9 +1,8 @@
 """Filter steps on a user's own equations, bound to one caller: wholly compiled where f, F, h and H are, otherwise all but these four.
 
 numba-compiled functions (`@numba.njit`) are called by machine code without Python in between, over a whole log in one call
-(:class:`CompiledCallables`). Plain functions are called by Python, and only the algebra between them is compiled (:class:`PlainCallables`).
-Both agree with the reference (:func:`~veridyn.observe.filters.filter.advance` and `absorb`) to rounding, which does every step that is
-not plain.
+(:class:`CallableStep`). Plain functions are called by Python, and only the algebra between them is compiled (:class:`PlainStep`). Both
+agree with the reference (:func:`~veridyn.observe.filters.filter.advance` and `absorb`) to rounding.
 """
 
 from __future__ import annotations
@@ -16,25 +15,22 @@ import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.record import Bound
+from veridyn.observe.filters.compiled_step import CompiledStep, SensorRows, filter_record
 from veridyn.observe.filters.kernels.callable_step import (
     DISCRETE,
     EULER,
     MIDPOINT,
     RK4,
-    CallableBounds,
     CallableFilter,
-    CallableRoom,
-    CallableSettings,
-    callable_march,
-    callable_step,
+    callable_steps,
     finish_step,
 )
-from veridyn.observe.filters.kernels.correction import DONE, OUTLIER, corrected_of
-from veridyn.observe.filters.passage import CompiledPassage, Passage, PassageLayout, with_start
-from veridyn.observe.filters.update import threshold
+from veridyn.observe.filters.kernels.correction import DONE
+from veridyn.observe.filters.passage import Passage
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Callables, Continuous, Discrete
@@ -49,78 +45,63 @@ def is_compiled(function: Any) -> bool:
     return isinstance(function, Dispatcher) or hasattr(function, AT_ADDRESS)
 
 
-def compiled_callables(system: Callables, gate: float | None) -> CompiledCallables | None:
-    """Whole steps by machine code where f, F, h and H are compiled (numba), and noises and geometry are plain; otherwise None."""
-    if not isinstance(system, Continuous | Discrete):
-        return None
-    if not all(is_compiled(function) for function in (system.f, system.F, system.h, system.H)):
-        return None
-    if callable(system.Q) or callable(system.R) or system.curved or system.reading_error is not None:
-        return None
-    return CompiledCallables(system, gate)
+def callable_step(system: Callables, gate: float | None, wholly: bool) -> CompiledStep | None:
+    """Steps by machine code; whole ones where f, F, h and H are compiled (numba), and noises and geometry are plain.
 
-
-def quick_callables(system: Callables, gate: float | None) -> PlainCallables | None:
-    """Steps with everything but the four functions compiled; None where a derivative is missing or the state is curved."""
-    if system.F is None or system.H is None or system.curved or not isinstance(system, Continuous | Discrete):
-        return None
-    return PlainCallables(system, gate)
-
-
-def _record(system: Continuous | Discrete, gate: float | None, functions: list[int], inputs: int) -> CallableFilter:
-    n, m = len(system.states), len(system.outputs)
-    integrator = getattr(system, "integrator", None)
-    b, none = system.bounds, np.zeros(0, dtype=np.int64)
-    square = {name: np.zeros((n, n)) for name in ("P", "F", "Q", "A", "S", "slopes", "totals", "local", "product")}
-    rows = {name: np.zeros(n) for name in ("x", "after", "stage", "slope", "total")}
-    return CallableFilter(
-        functions=np.array(functions, dtype=np.int64),
-        settings=CallableSettings(
-            DISCRETE if integrator is None else RULES[integrator],
-            float(getattr(system, "step", np.inf)),
-            np.inf if gate is None else threshold(gate),
-        ),
-        W=np.zeros((n, n)) if callable(system.Q) else np.array(system.Q, dtype=np.float64, order="C"),
-        R=np.zeros((m, m)) if callable(system.R) else np.array(system.R, dtype=np.float64, order="C"),
-        p=np.array(system.parameters, dtype=np.float64),
-        x=np.zeros(n),
-        P=np.zeros((n, n)),
-        before=np.zeros(inputs),
-        now=np.zeros(inputs),
-        values=np.zeros(m),
-        flags=np.zeros(m, dtype=np.int8),
-        clock=np.zeros(3),
-        room=CallableRoom(**rows, **square, y=np.zeros(m), H=np.zeros((m, n)), residual=np.zeros(m)),
-        corrected=corrected_of(n, m, system.considered),
-        bounds=CallableBounds(none, none, np.zeros(0), np.zeros(0))
-        if b is None
-        else CallableBounds(b.places, b.changes, b.lower, b.upper),
-        out=np.zeros(PassageLayout(n, n, m).size),
-    )
-
-
-class CompiledCallables:
-    """Steps of a system whose f, F, h and H are compiled: a :class:`~veridyn.observe.filters.filter.CompiledStep`
-    that also marches over a log.
+    Otherwise, unless they are to be so `wholly`, with everything but the four functions compiled; None where a derivative is missing or
+    the state is curved.
     """
+    if not isinstance(system, Continuous | Discrete) or system.curved:
+        return None
+    plain = not callable(system.Q) and not callable(system.R) and system.reading_error is None
+    if plain and all(is_compiled(function) for function in (system.f, system.F, system.h, system.H)):
+        return CallableStep(system, gate)
+    return None if wholly or system.F is None or system.H is None else PlainStep(system, gate)
+
+
+class CallableStep(CompiledStep):
+    """Steps of a system whose f, F, h and H are compiled."""
 
     def __init__(self, system: Continuous | Discrete, gate: float | None) -> None:
-        n, m = len(system.states), len(system.outputs)
-        sizes = {"f": n, "F": n * n, "h": m, "H": m * n}
-        self._system, self._gate, self._layout = system, gate, PassageLayout(n, n, m)
-        self._held, addresses = list[object](), list[int]()
-        for name, size in sizes.items():
-            function = getattr(system, name)
-            steps = name in "fF" and not hasattr(system, "integrator")
-            at, held = _address(function, n, len(np.atleast_1d(system.parameters)), size, steps)
-            addresses.append(at)
-            self._held.append(held)
-        self._addresses = addresses
-        self._bind(0)
-
-    def _bind(self, inputs: int) -> None:
-        self._parts = _record(self._system, self._gate, self._addresses, inputs)
+        n, m, integrator = len(system.states), len(system.outputs), getattr(system, "integrator", None)
+        R = np.zeros((m, m)) if callable(system.R) else np.asarray(system.R)
+        rows = SensorRows(R, np.zeros(m), np.zeros((m, 0)), np.zeros(m, dtype=np.bool_))
+        density, longest = np.zeros(0), float(getattr(system, "step", np.inf))
+        super().__init__(callable_steps, filter_record(system, n, 0, gate, rows, density, longest))
+        functions, self._held = self._functions(system)
+        square = {name: np.zeros((n, n)) for name in ("A", "S", "slopes", "totals", "local")}
+        self._parts = CallableFilter(
+            filter=self._filter,
+            functions=functions,
+            rule=DISCRETE if integrator is None else RULES[integrator],
+            W=np.zeros((n, n)) if callable(system.Q) else np.array(system.Q, dtype=np.float64, order="C"),
+            p=np.array(system.parameters, dtype=np.float64),
+            clock=np.zeros(3),
+            stage=np.zeros(n),
+            slope=np.zeros(n),
+            total=np.zeros(n),
+            **square,
+        )
         self._bound = Bound(self._parts)
+
+    def _functions(self, system: Continuous | Discrete) -> tuple[NDArray[np.int64], list[object]]:
+        """Addresses of the four, and what is kept for as long as they are called."""
+        n, m = len(system.states), len(system.outputs)
+        addresses, held = list[int](), list[object]()
+        for name, size in {"f": n, "F": n * n, "h": m, "H": m * n}.items():
+            steps = name in "fF" and not hasattr(system, "integrator")
+            at, made = _address(getattr(system, name), n, len(np.atleast_1d(system.parameters)), size, steps)
+            addresses.append(at)
+            held.append(made)
+        return np.array(addresses, dtype=np.int64), held
+
+    def _fit(self, inputs: int) -> None:
+        """Take so many inputs from now on."""
+        if inputs != len(self._filter.now):
+            self._filter = self._filter._replace(before=np.zeros(inputs), now=np.zeros(inputs))
+            self._parts = self._parts._replace(filter=self._filter)
+            self._bound = Bound(self._parts)
+            self._bind_one()
 
     def __call__(
         self,
@@ -132,107 +113,68 @@ class CompiledCallables:
         inputs: Array,
         sigma: Array | None = None,
     ) -> Passage | None:
-        """One step; None where the reference must do it: it alone gives readings a noise of their own."""
-        if sigma is not None and np.isfinite(sigma).any():
+        self._fit(len(inputs))
+        if len(before) != len(inputs):
             return None
-        if len(inputs) != len(self._parts.now):
-            self._bind(len(inputs))
-        s = self._parts
-        if len(before) != len(s.before):
-            return None
-        s.x[:], s.P[:], s.values[:], s.flags[:], s.before[:], s.now[:] = (
-            belief.x,
-            belief.P,
-            values,
-            flags,
-            before,
-            inputs,
-        )
-        start = t if belief.t is None else belief.t
-        if callable_step(self._bound.address, start, t - start) != DONE:
-            return None
-        return CompiledPassage(self._layout, s.out.copy(), t)
+        return super().__call__(belief, before, t, values, flags, inputs, sigma)
 
     def march(
-        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+        self,
+        belief: Belief,
+        before: Array,
+        t: Array,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
     ) -> tuple[int, Array]:
-        """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
+        self._fit(inputs.shape[1])
+        return super().march(belief, before, t, values, flags, inputs, sigma)
 
-        It ends before a step in which the gate refuses a reading.
-        """
-        if inputs.shape[1] != len(self._parts.now):
-            self._bind(inputs.shape[1])
-        s = self._parts
-        if len(before) != len(s.before):
-            return 0, np.zeros((0, 0))
-        s.x[:], s.P[:] = belief.x, belief.P
-        rows = np.empty((len(t), self._layout.size))
-        clock, readings, codes, acting = with_start(belief, before, t, values, flags, inputs)
-        return int(callable_march(self._bound.address, clock, readings, codes, acting, rows)), rows
+    def _acting(self, inputs: Array) -> Array:
+        return inputs
+
+    def _address(self, belief: Belief) -> NDArray[np.int64]:
+        return self._bound.address
 
 
-class PlainCallables:
+class PlainStep(CallableStep):
     """Steps of a system of plain Python functions, with the algebra between them compiled."""
 
     def __init__(self, system: Continuous | Discrete, gate: float | None) -> None:
-        n, m = len(system.states), len(system.outputs)
-        self._system, self._layout = system, PassageLayout(n, n, m)
-        self._parts, self._one = _record(system, gate, [0, 0, 0, 0], 0), np.eye(n)
-        self._bound = Bound(self._parts)
+        super().__init__(system, gate)
+        self._system, self._one_matrix = system, np.eye(len(system.states))
 
-    def __call__(
-        self,
-        belief: Belief,
-        before: Array,
-        t: float,
-        values: Array,
-        flags: Codes,
-        inputs: Array,
-        sigma: Array | None = None,
-    ) -> Passage | None:
-        """One step; None where the reference must do it: it alone gives readings a noise of their own."""
-        if sigma is not None and np.isfinite(sigma).any():
-            return None
-        s = self._parts
-        s.x[:], s.P[:] = belief.x, belief.P
-        done = self._step(t if belief.t is None else belief.t, before, t, values, flags, inputs)
-        return CompiledPassage(self._layout, s.out.copy(), t) if done else None
+    def _functions(self, system: Continuous | Discrete) -> tuple[NDArray[np.int64], list[object]]:
+        return np.zeros(4, dtype=np.int64), []
 
-    def march(
-        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
-    ) -> tuple[int, Array]:
-        """Steps from the belief to the readings at t[0], t[1] and so on, as :meth:`CompiledCallables.march` does them."""
-        s, n, m = self._parts, len(self._parts.x), len(self._parts.values)
-        s.x[:], s.P[:] = belief.x, belief.P
-        rows, out = np.empty((len(t), self._layout.size)), s.out
-        last, acting = t[0] if belief.t is None else belief.t, before
-        for k, time in enumerate(t.tolist()):
-            if not self._step(last, acting, time, values[k], flags[k], inputs[k]) or OUTLIER in out[-3 - m : -3]:
-                return k, rows
-            rows[k] = out
-            s.x[:], s.P[:] = out[:n], s.corrected.P
-            last, acting = time, inputs[k]
-        return len(t), rows
+    def _done(self, belief: Belief, given: Bound) -> int:
+        for k in range(len(given.record.values)):
+            self._call(given.record, k)
+            if finish_step(self._bound.address, given.address, k) != DONE:
+                return k
+        return len(given.record.values)
 
-    def _step(self, start: float, before: Array, t: float, values: Array, flags: Codes, inputs: Array) -> bool:
-        """A step from x and P of the record at `start`; whether it was done."""
-        s, system = self._parts, self._system
-        r, dt, x = s.room, t - start, s.x.copy()
-        s.flags[:] = flags
-        if dt == 0.0:
-            r.F[:] = self._one
+    def _call(self, given: Any, k: int) -> None:
+        """What the functions say of the step to sample k, into the record."""
+        s, f, p, system = self._parts, self._filter, self._filter.found, self._system
+        before, now, values = given.acting[k], given.acting[k + 1], given.values[k]
+        start, t = given.t[k : k + 2].tolist()
+        x = f.x.copy()
+        if t == start:
+            p.F[:] = self._one_matrix
         else:
             if callable(system.Q):
-                s.W[:] = system.density(x, before, start, dt)
-            x, r.F[:], slopes = system.move_with_slopes(x, before, start, dt)
+                s.W[:] = system.density(x, before, start, t - start)
+            x, p.F[:], slopes = system.move_with_slopes(x, before, start, t - start)
             if slopes is not None:
-                r.A[:] = slopes
+                s.A[:] = slopes
         if callable(system.R):
-            s.R[:] = system.sensor_noise(t)
-        r.x[:] = x
-        y, r.H[:] = system.sense_and_jacobian(x, inputs, t)
-        r.y[:], r.residual[:] = y, system.residual(values, y)
-        return finish_step(self._bound.address, dt) == DONE
+            f.sensors[:], f.noisy[0] = system.sensor_noise(t), 1
+        p.x[:] = x
+        y, p.H[:] = system.sense_and_jacobian(x, now, t)
+        error = None if system.reading_error is None else np.asarray(system.residual(values, y))
+        p.y[:] = y if error is None else np.where(np.isfinite(error), values - error, y)
 
 
 @lru_cache(maxsize=256)  # compiling it takes a third of a second, and a fit builds a system many times
@@ -243,13 +185,8 @@ def _address(function: Any, n: int, parameters: int, size: int, steps: bool) -> 
     if steps and parameters:
 
         def call(x, u, p, clock, out):
-            y = function(
-                carray(x, (n,)),
-                carray(u, (int(clock[2]),)),
-                clock[0],
-                clock[1],
-                carray(p, (parameters,)),
-            )
+            last = carray(p, (parameters,))
+            y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0], clock[1], last)
             if y.size == size:
                 carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
     elif steps:

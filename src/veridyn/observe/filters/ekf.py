@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 from veridyn.arrays import Array
 from veridyn.errors import ModelError
-from veridyn.observe.filters.callable_step import compiled_callables, quick_callables
-from veridyn.observe.filters.filter import CompiledStep, Filter
+from veridyn.observe.filters.callable_step import callable_step
+from veridyn.observe.filters.compiled_step import CompiledStep
+from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.update import Expectation
 from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Belief
@@ -30,15 +31,6 @@ class Compilable(Protocol):
 
     def compiled_step(self, gate: float | None) -> CompiledStep | None:
         """A step with this gate, for one caller; None where this system has none."""
-        ...
-
-
-@runtime_checkable
-class Refreshed(Protocol):
-    """A compiled step that can keep its derivatives over some steps."""
-
-    def refresh(self, steps: int) -> None:
-        """Compute them at every so many steps only."""
         ...
 
 
@@ -77,9 +69,7 @@ class EKF(Filter):
         plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
         step = None
         if plain and isinstance(system, Callables):
-            step = compiled_callables(system, self.pass_probability)
-            if step is None and self.engine == "auto":
-                return quick_callables(system, self.pass_probability)
+            step = callable_step(system, self.pass_probability, wholly=self.engine == "compiled")
         elif plain and isinstance(system, Compilable):
             step = system.compiled_step(self.pass_probability)
         if step is None and self.engine == "compiled":
@@ -91,7 +81,7 @@ class EKF(Filter):
                 hint='Use engine="auto" or engine="python".',
             )
         if self.refresh > 1:
-            if not isinstance(step, Refreshed):
+            if step is None or not step.keeps_derivatives:
                 raise ModelError(
                     "derivatives can be kept over steps by machine code on a tree or a vehicle alone.",
                     where=f"{self.name}, refresh",

@@ -12,17 +12,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
-from veridyn.observe.filters.passage import CompiledPassage, Passage, Prediction, Stepped
+from veridyn.observe.filters.compiled_step import CompiledStep
+from veridyn.observe.filters.passage import Passage, Prediction, Stepped
 from veridyn.observe.filters.robust_gate import FALSE_ALARMS, OUTLIER, RobustGate, widened
 from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
-from veridyn.observe.measurements import USED, Codes
+from veridyn.observe.measurements import Codes
 from veridyn.observe.process_noise import as_covariance
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
@@ -30,27 +31,6 @@ from veridyn.settings import Settings, at_least, between
 
 Late = Literal["use", "drop", "rewind"]
 ErrorModel = Literal["exact", "forward", "integrator"]
-
-
-class CompiledStep(Protocol):
-    """A whole filter step by machine code. It works in memory of its own: one caller each, not for two threads at once."""
-
-    def __call__(
-        self,
-        belief: Belief,
-        before: Array,
-        t: float,
-        values: Array,
-        flags: Codes,
-        inputs: Array,
-        sigma: Array | None = None,
-    ) -> Passage | None:
-        """From `belief` under the inputs `before` to the readings `values` (m,) at t, where `inputs` act from then on.
-
-        `sigma` (m,): deviations of these readings, NaN for the sensor's own. None where the reference must do this step, because something
-        about it is not plain or is wrong.
-        """
-        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,13 +154,7 @@ def absorb(
         own = np.asarray(system.sensor_noise(p.t))
         missed = expected.R - own  # what a filter adds to the noise because its line misses the sensors
         expected = replace(expected, R=noise_of_readings(own, sigma) + missed)
-    return _corrected(how, system, p, expected, system.residual(values, expected.y), flags)
-
-
-def _corrected(
-    how: Filter, system: System, p: Prediction, expected: Expectation, innovations: Array, flags: Codes
-) -> tuple[Belief, Correction, Array]:
-    """:func:`absorb` where it is known what the sensors should read."""
+    innovations = system.residual(values, expected.y)
     considered = getattr(system, "considered", None)
     c = correct(p.P, expected, innovations, flags, how.pass_probability, considered)
     bounds = getattr(system, "bounds", None)
@@ -202,21 +176,18 @@ class Passing:
 
     def __init__(self, how: Filter, system: System) -> None:
         self._how, self._system = how, system
-        self._compiled = how.compiled_step(system)
-        own = getattr(self._compiled, "gate_readings", None) if how.gate == "auto" else None
-        self._gates_itself = own is not None  # machine code has the gate, and shares its state
-        shared = None if own is None else own()
-        self._gate = RobustGate(len(system.outputs), shared) if how.gate == "auto" else None
-        self._ungated = how if self._gate is None else replace(how, gate=None)
-        self._plain: tuple[CompiledStep | None] | None = None  # steps without a gate, made when one opens
+        self._compiled, gated = how.compiled_step(system), how.gate == "auto"
+        shared = (
+            self._compiled.gate_readings() if gated and self._compiled is not None else None
+        )  # it has the gate, too
+        self._gate = RobustGate(len(system.outputs), shared) if gated else None
+        self._ungated = replace(how, gate=None) if gated else how
         self.by_reference = 0
 
     def on(self, system: System) -> Passing:
         """Steps of the same filter on a system that differs in its densities alone, which machine code may take as they are."""
-        adopt = getattr(self._compiled, "adopt", None)
-        if adopt is None or self._plain is not None:
+        if self._compiled is None or not self._compiled.adopt(system):
             return Passing(self._how, system)
-        adopt(system)
         self._system = system
         self.forget()
         return self
@@ -241,19 +212,9 @@ class Passing:
         From `belief` under the inputs `before` to the readings at t[0], t[1] and so on, with the deviations `sigma` (N, m) where they have
         some of their own. None are done where a step has no such code.
         """
-        march, gate = getattr(self._compiled, "march", None), None if self._gates_itself else self._gate
-        if march is None or belief.t is None or (gate is not None and gate.some_open):
+        if self._compiled is None or belief.t is None:
             return 0, np.zeros((0, 0))
-        if sigma is None:
-            done, rows = march(belief, before, t, values, flags, inputs)
-        elif getattr(self._compiled, "takes_deviations", False):
-            done, rows = march(belief, before, t, values, flags, inputs, sigma)
-        else:
-            return 0, np.zeros((0, 0))
-        if gate is not None and done:
-            m = len(self._system.outputs)
-            gate.taken((rows[:done, -3 - m : -3] == USED).sum(axis=0))
-        return done, rows
+        return self._compiled.march(belief, before, t, values, flags, inputs, sigma)
 
     def __call__(
         self,
@@ -266,55 +227,28 @@ class Passing:
         sigma: Array | None = None,
     ) -> Passage:
         """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
-        gate, compiled = self._gate, self._compiled
-        if self._gates_itself and compiled is not None:
-            found = compiled(belief, before, t, values, flags, inputs, sigma)
+        if self._compiled is not None:
+            found = self._compiled(belief, before, t, values, flags, inputs, sigma)
             if found is not None:
                 return found
-            compiled, self._plain = None, (None,)
-        if gate is None or not gate.some_open:
-            passed = self._passed(self._how, compiled, belief, before, t, values, flags, inputs, sigma)
-            if gate is None:
-                return passed
-            if OUTLIER not in passed.status.tolist():
-                if not gate.whole:
-                    gate.taken((passed.status == USED).astype(np.int64))
-                return passed
-            return self._weighed(gate, passed, gate.beyond(passed.correction), values, flags, inputs, sigma)
-        if self._plain is None:
-            self._plain = (self._ungated.compiled_step(self._system),)
-        passed = self._passed(self._ungated, self._plain[0], belief, before, t, values, flags, inputs, sigma)
-        beyond = gate.beyond(passed.correction)
-        if not (beyond & ~gate.open).any():
-            gate.spend(beyond, passed.status, values)
-            return passed
-        return self._weighed(gate, passed, beyond, values, flags, inputs, sigma)
-
-    def _passed(
-        self,
-        how: Filter,
-        compiled: CompiledStep | None,
-        belief: Belief,
-        before: Array,
-        t: float,
-        values: Array,
-        flags: Codes,
-        inputs: Array,
-        sigma: Array | None,
-    ) -> Passage:
-        if compiled is not None:
-            found = compiled(belief, before, t, values, flags, inputs, sigma)
-            if found is not None:
-                return found
-        self.by_reference += 1
+        gate, self.by_reference = self._gate, self.by_reference + 1
+        how = self._how if gate is None or not gate.some_open else self._ungated
         prediction = advance(how, self._system, belief, before, t)
-        after, correction, H = absorb(how, self._system, prediction, values, flags, inputs, sigma)
-        return Stepped(prediction, after, correction, H)
+        after, c, H = absorb(how, self._system, prediction, values, flags, inputs, sigma)
+        if gate is None or (gate.whole and OUTLIER not in c.status.tolist()):
+            return Stepped(prediction, after, c, H)
+        beyond = gate.beyond(c)
+        if not (beyond & ~gate.open).any():
+            gate.spend(beyond, c.status, values)
+            return Stepped(prediction, after, c, H)
+        return self._weighed(gate, prediction, c, H, beyond, values, flags, inputs, sigma)
 
     def _weighed(
         self,
         gate: RobustGate,
-        passed: Passage,
+        p: Prediction,
+        c: Correction,
+        H: Array,
         beyond: NDArray[np.bool_],
         values: Array,
         flags: Codes,
@@ -325,35 +259,16 @@ class Passing:
 
         Those that count little are reported as outliers, and are no part of NIS and likelihood.
         """
-        opens = gate.spend(beyond, passed.status, values)
+        opens, how, system = gate.spend(beyond, c.status, values), self._ungated, self._system
         light = beyond & ~gate.open
-        p, c = passed.prediction, passed.correction
         # An attitude of its own would be turned farther than its tangent reaches.
-        flat = getattr(self._system, "reports_changes", True)
-        P = widened(p.P, passed.H, c, opens & flat, getattr(self._system, "considered", None))
-        prediction = replace(p, P=P)
+        flat = getattr(system, "reports_changes", True)
+        prediction = replace(p, P=widened(p.P, H, c, opens & flat, getattr(system, "considered", None)))
         self.by_reference += 1
-        own = gate.deviations(c, np.asarray(self._system.sensor_noise(prediction.t)), sigma, light)
-        after, correction, H = self._again(passed, prediction, values, flags, inputs, own)
+        own = gate.deviations(c, np.asarray(system.sensor_noise(p.t)), sigma, light)
+        after, correction, H = absorb(how, system, prediction, values, flags, inputs, own)
         if light.any():
             muted = np.where(light, OUTLIER, flags).astype(np.int8)
-            _, others, _ = self._again(passed, prediction, values, muted, inputs, sigma)
+            _, others, _ = absorb(how, system, prediction, values, muted, inputs, sigma)
             correction = replace(others, dx=correction.dx, P=correction.P, K=correction.K)
         return Stepped(prediction, after, correction, H)
-
-    def _again(
-        self,
-        passed: Passage,
-        prediction: Prediction,
-        values: Array,
-        flags: Codes,
-        inputs: Array,
-        sigma: Array | None,
-    ) -> tuple[Belief, Correction, Array]:
-        """The readings of a step taken in with other flags and deviations; what sensors should read is known of one by machine code."""
-        if not isinstance(passed, CompiledPassage):
-            return absorb(self._ungated, self._system, prediction, values, flags, inputs, sigma)
-        nu = passed.correction.innovations
-        R = noise_of_readings(np.asarray(self._system.sensor_noise(prediction.t)), sigma)
-        expected = Expectation(values - nu, passed.H, R)
-        return _corrected(self._ungated, self._system, prediction, expected, nu, flags)

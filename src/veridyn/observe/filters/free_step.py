@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
@@ -12,150 +13,74 @@ from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.steps.free_kernel import free_room, free_tables
 from veridyn.mechanics.natural.steps.free_model import FreeModel
 from veridyn.mechanics.record import Bound
-from veridyn.observe.filters.kernels.correction import DONE, corrected_of
-from veridyn.observe.filters.kernels.free_step import (
-    BilinearRows,
-    FreeActing,
-    FreeFilter,
-    FreePrediction,
-    FreeSensors,
-    FreeSettings,
-    free_step,
-)
-from veridyn.observe.filters.kernels.robust_gate import gated_of
-from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
-from veridyn.observe.filters.update import noise_of_readings, threshold
+from veridyn.observe.filters.kernels.free_step import BilinearRows, FreeFilter, FreeSensors, FreeWork, free_steps
+from veridyn.observe.filters.machine_step import MachineStep
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 
 
-class FreeStep:
-    """Filter steps by machine code, a :class:`~veridyn.observe.filters.filter.CompiledStep`; not for two threads at once.
+class FreeStep(MachineStep):
+    """Filter steps over freedoms. `gate`: the probability that a good reading passes, None without a gate."""
 
-    `gate`: the probability that a good reading passes, None without a gate.
-    """
+    keeps_derivatives: ClassVar[bool] = True
 
     def __init__(self, system: MachineSystem, gate: float | None) -> None:
         model = cast(FreeModel, system.model)
-        n, m, f, k = len(system.states), len(system.outputs), system.f, system.extra
+        f, k, still = system.f, system.extra, model.loads()
+        self._still = np.concatenate([still.values, np.ravel(still.motion)])
+        super().__init__(free_steps, system, len(self._still), gate)
         table, tables = cast(Readout, system.table), free_tables(model)
         self._wheels = WheelRoom(model.system.wheels)  # which keeps the code of tyres for as long as it is called
-        N = 2 * model.n + k + len(system.drifting) + 1
-        self._layout, self._R, self._changed = PassageLayout(N, n, m), np.array(system.R, order="C"), False
-        self._model, self._inputs = model, system.inputs
-        still = model.loads()
-        size, forces = 2 * f + len(model.inner), len(model.unknown)
-        self._parts = FreeFilter(
-            tables=tables,
-            room=free_room(model, tables, self._wheels.wheels),
-            sensors=FreeSensors(
-                a=_bilinear(table.a[:, :, None]),
-                G=_bilinear(table.G),
-                D=_bilinear(table.D),
-                other=table.other.astype(np.int64),
-                bias=np.array(table.bias, dtype=np.float64),
-                selector=np.ascontiguousarray(system.selector),
-                wraps=system.wraps.astype(np.int8),
-                R=self._R.copy(),
-            ),
-            density=np.array(system.density),
-            settings=FreeSettings(
-                error_model=ERROR_MODELS[system.error_model],
-                longest=system.longest,
-                limit=np.inf if gate is None else threshold(gate),
-            ),
-            x=np.zeros(N),
-            P=np.zeros((n, n)),
-            before=FreeActing(still.values.copy(), np.ascontiguousarray(still.motion.copy())),
-            now=FreeActing(still.values.copy(), np.ascontiguousarray(still.motion.copy())),
-            values=np.zeros(m),
-            flags=np.zeros(m, dtype=np.int8),
-            found=FreePrediction(
-                x=np.zeros(N),
-                P=np.zeros((n, n)),
-                F=np.zeros((n, n)),
-                Q=np.zeros((n, n)),
-                y=np.zeros(m),
-                H=np.zeros((m, n)),
-                residual=np.zeros(m),
-                after=np.zeros(N),
-                rows=np.zeros(len(table.a)),
-                by_z=np.zeros((len(table.a), 2 * f + k)),
-                push=np.zeros((f, k)),
-                step=np.zeros((size, 2 * f + k)),
-                before=np.zeros((size, size + forces)),
-                now=np.zeros((size, size + forces)),
-                left=np.zeros((size, size)),
-                pivot=np.zeros(size, dtype=np.int64),
-                column=np.zeros(size),
-                G=np.zeros((n, n)),
-                added=np.zeros((n, n)),
-                product=np.zeros((n, n)),
-                led=np.zeros(still.motion.shape),
-            ),
-            corrected=corrected_of(n, m, system.considered),
-            gate=gated_of(n, m, system.reports_changes),
-            clock=np.array([0, 1, 0, 0, 0], dtype=np.int64),
-            of=np.zeros(1),
-            out=np.zeros(self._layout.size),
+        size, forces, rows = 2 * f + len(model.inner), len(model.unknown), len(table.a)
+        self._bound = Bound(
+            FreeFilter(
+                filter=self._filter,
+                tables=tables,
+                room=free_room(model, tables, self._wheels.wheels),
+                sensors=FreeSensors(
+                    a=_bilinear(table.a[:, :, None]),
+                    G=_bilinear(table.G),
+                    D=_bilinear(table.D),
+                    other=table.other.astype(np.int64),
+                ),
+                work=FreeWork(
+                    rows=np.zeros(rows),
+                    by_z=np.zeros((rows, 2 * f + k)),
+                    push=np.zeros((f, k)),
+                    step=np.zeros((size, 2 * f + k)),
+                    before=np.zeros((size, size + forces)),
+                    now=np.zeros((size, size + forces)),
+                    left=np.zeros((size, size)),
+                    pivot=np.zeros(size, dtype=np.int64),
+                    column=np.zeros(size),
+                    led=np.zeros(still.motion.shape),
+                ),
+                known=np.zeros(2, dtype=np.int64),
+            )
         )
-        self._bound = Bound(self._parts)
-        self._places = self._where(system.inputs)
-        self._standing: list[list[float] | None] = [None, None]  # the inputs that stand in `before` and in `now`
+        self._places = self._where(model, system.inputs)
 
-    def _where(self, inputs: tuple[str, ...]) -> list[tuple[bool, int]]:
-        """Where each input goes: among the values of the loads, or in the motion of prescribed coordinates, row by row."""
-        mechanism, places = self._model.system.mechanism, self._model.system.forces.places
-        found = []
+    def _where(self, model: FreeModel, inputs: tuple[str, ...]) -> list[int]:
+        """Where each input goes: among the values of the loads, or in the motion of prescribed coordinates, row by row behind them."""
+        mechanism, places = model.system.mechanism, model.system.forces.places
+        first, count, found = len(self._still) - 3 * len(mechanism.prescribed), len(mechanism.prescribed), list[int]()
         for name in inputs:
             symbol, _, rest = name.partition(".")
             if name in places:
-                found.append((True, places[name]))
+                found.append(places[name])
             else:
-                row, count = ("q", "qd", "qdd").index(symbol), len(mechanism.prescribed)
-                found.append((False, row * count + mechanism.prescribed.index(rest)))
+                row = ("q", "qd", "qdd").index(symbol)
+                found.append(first + row * count + mechanism.prescribed.index(rest))
         return found
 
-    def refresh(self, steps: int) -> None:
-        """Compute derivatives at every so many steps only."""
-        self._parts.clock[1] = steps
-
-    def gate_readings(self) -> Array:
-        """Let all readings from now on pass a robust gate in machine code: its state, as a `RobustGate` has it."""
-        self._parts.gate.on[0] = 1
-        return self._parts.gate.state
-
-    def __call__(
-        self,
-        belief: Belief,
-        before: Array,
-        t: float,
-        values: Array,
-        flags: Codes,
-        inputs: Array,
-        sigma: Array | None = None,
-    ) -> Passage | None:
-        """One step; None where the reference must do it, because something about it is wrong."""
-        s = self._parts
-        s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
-        if sigma is not None or self._changed:
-            s.sensors.R[:], self._changed = noise_of_readings(self._R, sigma), sigma is not None
-        for k, (place, given) in enumerate(((s.before, before), (s.now, inputs))):
-            if (values_of := given.tolist()) != self._standing[k]:
-                self._act(place, given)
-                self._standing[k] = values_of
-        dt = 0.0 if belief.t is None else t - belief.t
-        return CompiledPassage(self._layout, s.out.copy(), t) if free_step(self._bound.address, dt) == DONE else None
-
-    def _act(self, place: FreeActing, inputs: Array) -> None:
+    def _acting(self, inputs: Array) -> Array:
         """Inputs as they are given; those that are not stay as the model has them."""
-        motion = place.motion.reshape(-1)
-        for (load, at), value in zip(self._places, inputs.tolist()):
-            if load:
-                place.values[at] = value
-            else:
-                motion[at] = value
+        acting = np.tile(self._still, (len(inputs), 1))
+        acting[:, self._places[: inputs.shape[1]]] = inputs[:, : len(self._places)]
+        return acting
+
+    def _address(self, belief: Belief) -> NDArray[np.int64]:
+        return self._bound.address
 
 
 def _bilinear(table: Array) -> BilinearRows:

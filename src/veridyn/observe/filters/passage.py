@@ -12,12 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.observe.filters.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.filters.update import Correction
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
-
-ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}  # as compiled steps number them
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +104,6 @@ class CompiledPassage:
     def H(self) -> Array:
         _, n, m = self._layout
         return self._row[-3 - m - n * m : -3 - m].reshape(m, n)
-
-
-def with_start(
-    belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
-) -> tuple[Array, Array, Codes, Array]:
-    """Times, readings, codes and inputs of many steps as machine code takes them: the first row is the belief's, and has no readings."""
-    begin = t[0] if belief.t is None else belief.t
-    return (
-        np.concatenate([[begin], t]),
-        np.ascontiguousarray(np.vstack([values[:1], values]), dtype=np.float64),
-        np.ascontiguousarray(np.vstack([flags[:1], flags]), dtype=np.int8),
-        np.ascontiguousarray(np.vstack([before[None, :], inputs]), dtype=np.float64),
-    )
 
 
 # What one step leaves behind: the `belief` after it, the `prediction` before its readings, the `correction` by them and the H that was

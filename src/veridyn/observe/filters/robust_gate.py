@@ -81,20 +81,6 @@ class RobustGate:
         there = (c.status == USED) | (c.status == OUTLIER)
         return np.asarray(there & (np.nan_to_num(c.innovations**2) > self.limit * np.nan_to_num(c.variances)))
 
-    def taken(self, good: NDArray[np.integer]) -> None:
-        """So many readings (m,) of each output were good, and none was beyond the gate."""
-        if self._whole:
-            return
-        state, shut = self._state, ~self.open
-        state[LEFT, shut] += EARNED * good[shut]
-        self._capped()
-        self._whole = not self._shared and bool(shut.all() and (state[LEFT] >= ALLOWED).all())
-
-    def _capped(self) -> None:
-        """No allowance beyond the whole one; who had it is trusted."""
-        np.minimum(self._state[LEFT], ALLOWED, out=self._state[LEFT])
-        self._state[TRUSTED, self._state[LEFT] >= ALLOWED] = 1.0
-
     def spend(self, beyond: NDArray[np.bool_], status: Codes, values: Array) -> NDArray[np.bool_]:
         """Take note of a step with readings beyond the gate, or with an open one; the outputs for which it opens for the first time.
 
@@ -107,12 +93,14 @@ class RobustGate:
         state[LEFT, spends & ~was_open & ~opens] -= 1.0
         good = (status == USED) & ~beyond
         state[LEFT, good & ~was_open] += EARNED
-        self._capped()
+        np.minimum(state[LEFT], ALLOWED, out=state[LEFT])
+        state[TRUSTED, state[LEFT] >= ALLOWED] = 1.0
         state[GOOD, good & was_open] += 1.0
         state[GOOD, beyond] = 0.0
         closes = was_open & (state[GOOD] >= CLOSES_AFTER)
         state[LEFT, closes], state[OPEN, closes] = ALLOWED, 0.0
-        state[OPEN, opens], self._whole = 1.0, False
+        state[OPEN, opens] = 1.0
+        self._whole = not self._shared and not self.open.any() and bool((state[LEFT] >= ALLOWED).all())
         first = opens & (state[OPENED] == 0.0) & (state[TRUSTED] != 0.0)
         state[OPENED, opens] = 1.0
         return np.asarray(first)

@@ -16,7 +16,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, warn
-from veridyn.observe.filters.filter import CompiledStep
+from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING
 from veridyn.observe.result import Belief, Estimates
@@ -97,12 +97,12 @@ def _moved(
     system: MachineSystem, step: CompiledStep | None, begin: Belief, inputs: Array, dt: float, parts: int
 ) -> Array:
     """The state after `dt` seconds in so many equal parts, by machine code where there is some for many steps."""
-    march, x, part = getattr(step, "march", None), begin.x, dt / parts
-    if march is not None:
+    x, part = begin.x, dt / parts
+    if step is not None:
         none = np.full((parts, len(system.outputs)), np.nan)
         acting = np.array([_later(system, inputs, j * part) for j in range(1, parts + 1)])
         flags = np.full(none.shape, MISSING, dtype=np.int8)
-        done, rows = march(begin, inputs, part * np.arange(1, parts + 1), none, flags, acting)
+        done, rows = step.march(begin, inputs, part * np.arange(1, parts + 1), none, flags, acting)
         if done == parts:
             return rows[parts - 1, : len(x)].copy()  # they are written over at the next call
     for j in range(parts):

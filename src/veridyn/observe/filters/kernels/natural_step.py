@@ -3,8 +3,7 @@
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by correction        x ← x ⊞ dx
 
 The equations are those of :class:`~veridyn.mechanics.natural.steps.model.NaturalModel`, which stays the reference; a state is
-x = (q, q̇, u, b, number of its set of independent coordinates). Where anything is not plain (a set that may have to change, a step that does
-not settle, numbers that are not finite) the kernel says so by a code, and the reference does that step.
+x = (q, q̇, u, b, number of its set of independent coordinates). The reference also does a step in which that set may have to change.
 """
 
 from __future__ import annotations
@@ -20,25 +19,31 @@ from veridyn.mechanics.natural.kernels.room import Found, Model, Room
 from veridyn.mechanics.natural.kernels.tangent import close
 from veridyn.mechanics.natural.kernels.terms import turned
 from veridyn.mechanics.natural.steps.trapezoid import advance
-from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opened
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results, refuses
-from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, spread, transition
-
-# Beside DONE: another set of independent coordinates may do better; anything else that the reference must look at.
-STRAINED, REFERENCE = 1, 2
-ROUNDING = 1e-9  # of a number of sub-steps
+from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector, opened
+from veridyn.observe.filters.kernels.correction import DONE
+from veridyn.observe.filters.kernels.covariance import spread
+from veridyn.observe.filters.kernels.step import (
+    REFERENCE,
+    STRAINED,
+    FilterRecord,
+    SampleRows,
+    add_bias,
+    add_sub_step,
+    begin_step,
+    corrected,
+    ended,
+    go_on,
+    sub_steps,
+    take,
+)
 
 
 class Sensors(NamedTuple):
-    """What sensors read, h = a·y + yᵀ G q̇ + yᵀ D q̈ + bias, with y = (q, 1); noise R, and which bias states belong to which output."""
+    """What sensors read but for their bias, h = a·y + yᵀ G q̇ + yᵀ D q̈, with y = (q, 1)."""
 
     a: Matrix  # (m, n + 1)
     G: Cube  # (m, n + 1, n)
     D: Cube
-    bias: Vector  # (m,)
-    selector: Matrix  # (m, p)
-    wraps: Codes  # (m,) 1 where the reading is an angle
-    R: Matrix
     moves: bool
     accelerates: bool
 
@@ -54,41 +59,6 @@ class Loads(NamedTuple):
     turnings: Cube  # (active, n, n + 1)
 
 
-class NaturalSettings(NamedTuple):
-    """How to filter: error model, longest step (s), gate (ν²/s, or infinity), and from which strain on other sets are looked at."""
-
-    error_model: int
-    longest: float
-    limit: float
-    strained: float
-    linear: bool  # along the tangent at the state `about`
-
-
-class Given(NamedTuple):
-    """What changes from step to step, written before each call."""
-
-    x: Vector
-    P: Matrix
-    before: Vector  # the inputs that act over the step
-    inputs: Vector  # and those that act at its end
-    values: Vector  # (m,) readings
-    flags: Codes
-    about: Vector  # the state of the tangent
-
-
-class Predicted(NamedTuple):
-    """What is found on the way. n states."""
-
-    x: Vector
-    P: Matrix
-    F: Matrix
-    Q: Matrix
-    y: Vector  # (m,) expected
-    H: Matrix
-    residual: Vector
-    after: Vector  # the corrected state
-
-
 class NaturalWork(NamedTuple):
     """Room for one step; `found` is the instant of the predicted state."""
 
@@ -101,9 +71,6 @@ class NaturalWork(NamedTuple):
     speed: Vector
     slopes_z: Matrix  # (f, 2f + k): of z̈
     push: Matrix  # (f, k)
-    G: Matrix  # (states, states)
-    added: Matrix
-    product: Matrix
     d: Vector  # (states,)
     slopes: Vector  # (n + 1,)
     by_qd: Vector  # (n,)
@@ -111,115 +78,72 @@ class NaturalWork(NamedTuple):
 
 
 class NaturalFilter(NamedTuple):
-    """Everything of one filter on one mechanism over one set of independent coordinates."""
+    """A filter on one mechanism over one set of independent coordinates."""
 
+    filter: FilterRecord  # what acts: the inputs
     model: Model
     density: Vector  # (states,) of positions, white accelerations, forces, biases
     weights: Matrix  # (n, f): R times these is the strain of the set
+    strained: float  # from which strain on other sets are looked at
+    linear: bool  # along the tangent at the state `about`
+    about: Vector
     sensors: Sensors
     loads: Loads
-    settings: NaturalSettings
-    given: Given
-    found: Predicted
-    corrected: Corrected
     work: NaturalWork
-    out: Vector  # all results of a step in a row
+    begun: Numbers  # (2,) how the last step ended, and sub-steps that it has done where it is to go on
 
 
 @kept
-def natural_step(address: NDArray[np.int64], dt: float, begin: int) -> int:
-    """One filter step over dt seconds with what stands in `given`, the results into `out`; `DONE`, or a code.
+def natural_steps(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
+    """Steps from the state of the record to one sample after the other, as far as it goes: how many were done; `begun` says how it ended.
 
-    After `STRAINED` the state after the sub-steps so far is in `work.found`; calling again with `begin`, the number of them that
-    stands in `out[0]`, goes on from there in the same set.
+    After `STRAINED` the state after the sub-steps so far is in `work.found`; called again, it goes on from there in the same set.
     """
-    s = opened(address, NaturalFilter)
-    return _step(s, dt, begin, s.out)
-
-
-@kept
-def natural_march(
-    address: NDArray[np.int64],
-    t: Array,
-    values: Array,
-    flags: NDArray[np.int8],
-    inputs: Array,
-    rows: Array,
-) -> int:
-    """Steps from x and P that are given, which stand at t[0], to t[1], t[2] and so on: how many were done, their results into `rows`.
-
-    It ends where the reference must go on or another set of coordinates may be better, and before a step in which the gate refuses a
-    reading.
-    """
-    s = opened(address, NaturalFilter)
-    g, N, n = s.given, len(s.given.x), len(s.given.P)
-    for k in range(1, len(t)):
-        for i in range(len(g.inputs)):
-            g.before[i], g.inputs[i] = inputs[k - 1, i], inputs[k, i]
-        for j in range(len(g.values)):
-            g.values[j], g.flags[j] = values[k, j], flags[k, j]
-        if _step(s, t[k] - t[k - 1], 0, rows[k - 1]) != DONE or refuses(s.corrected):
-            return k - 1
-        for i in range(N):
-            g.x[i] = s.found.after[i]
-        for a in range(n):
-            for b in range(n):
-                g.P[a, b] = s.corrected.P[a, b]
-    return len(t) - 1
+    s, samples = opened(address, NaturalFilter), opened(given, SampleRows)
+    for k in range(len(samples.values)):
+        take(s.filter, samples, k)
+        s.begun[0] = _step(s, samples.t[k + 1] - samples.t[k], samples.rows[k])
+        if s.begun[0] != DONE:
+            return k
+        go_on(s.filter)
+    return len(samples.values)
 
 
 @core
-def _step(s: NaturalFilter, dt: float, begin: int, out: Array) -> int:
-    g, p, c, linear = s.given, s.found, s.corrected, s.settings.linear
+def _step(s: NaturalFilter, dt: float, out: Array) -> int:
+    f, p, linear = s.filter, s.filter.found, s.linear
+    begin, s.begun[1] = s.begun[1], 0
     code = _move(s, dt, begin)
     if code != DONE:
         return code
-    _read(s, g.about if linear else p.x)
+    _read(s, s.about if linear else p.x)
     if linear and not _follow_tangent(s, dt):
         return REFERENCE
-    spread(g.P, p.F, p.Q, dt, s.work.product, s.work.G, p.P)
-    for j in range(len(p.y)):
-        e = g.values[j] - p.y[j]
-        if s.sensors.wraps[j] != 0:
-            e = (e + np.pi) % (2.0 * np.pi) - np.pi
-        p.residual[j] = e
-    if not all_finite(p.x, p.P, p.y, p.H):
+    spread(f.P, p.F, p.Q, dt, p.product, p.G, p.P)
+    if not corrected(f):
         return REFERENCE
-    if correct_into(p.P, p.H, s.sensors.R, p.residual, g.flags, s.settings.limit, c) != DONE:
-        return REFERENCE
-    for i in range(len(p.x)):
-        p.after[i] = p.x[i]
-    if c.statistics[DOF] > 0.0 and not _retract(s, p.x, c.dx, p.after, dt > 0.0 and not linear):
-        return REFERENCE
-    put_results(out, p.after, p.x, p.P, p.F, p.H, c)
-    return DONE
+    known = dt > 0.0 and not linear
+    return ended(f, f.gate.used[0] == 0 or _retract(s, p.x, f.corrected.dx, p.after, known), out)
 
 
 @core
 def _move(s: NaturalFilter, dt: float, begin: int) -> int:
     """The state after dt seconds with F and Q gathered over the sub-steps, and the instant at which the sensors read it."""
-    g, p, w, size = s.given, s.found, s.work, len(s.found.P)
-    start = g.about if s.settings.linear else g.x
+    g, p, w, count = s.filter, s.filter.found, s.work, sub_steps(s.filter, dt)
     if begin == 0:
+        begin_step(g, count >= 0)  # always, but a literal True would make the compiler work twice
         for i in range(len(p.x)):
-            p.x[i] = start[i]
-        for a in range(size):
-            for b in range(size):
-                p.F[a, b] = 1.0 if a == b else 0.0
-                p.Q[a, b] = 0.0
-    count = max(1, int(np.ceil(dt / s.settings.longest - ROUNDING))) if dt > 0.0 else 0
-    again = (
-        count == 0 or s.settings.linear
-    )  # whether the instant after the last sub-step is not the one the sensors read
+            p.x[i] = s.about[i] if s.linear else g.x[i]
+    again = count == 0 or s.linear  # whether the instant after the last sub-step is not the one the sensors read
     for i in range(len(s.loads.inputs)):
-        again = again or g.before[i] != g.inputs[i]
+        again = again or g.before[i] != g.now[i]
     for k in range(begin, count + 1 if again else count):
         reading = k == count
-        at, h = start if reading and s.settings.linear else p.x, 0.0 if reading else dt / count
-        if not _set_loads(s, g.inputs if reading else g.before, at):
+        at, h = s.about if reading and s.linear else p.x, 0.0 if reading else dt / count
+        if not _set_loads(s, g.now if reading else g.before, at):
             return REFERENCE
         _set_start(s, at)
-        derivative = h >= 0.0  # always, but a literal True would make the compiler work twice
+        derivative = h >= 0.0  # always
         if advance(s.model, w.room, w.load, w.turning, w.aim, w.speed, h, derivative, w.found) != 0:
             return REFERENCE
         if reading:
@@ -227,8 +151,8 @@ def _move(s: NaturalFilter, dt: float, begin: int) -> int:
         for i in range(len(w.load)):
             p.x[i], p.x[len(w.load) + i] = w.found.q[i], w.found.qd[i]
         _gather(s, h, k == 0)
-        if _strain(s) > s.settings.strained:
-            s.out[0] = k + 1
+        if _strain(s) > s.strained:
+            s.begun[1] = k + 1
             return STRAINED
     return DONE
 
@@ -236,20 +160,20 @@ def _move(s: NaturalFilter, dt: float, begin: int) -> int:
 @core
 def _follow_tangent(s: NaturalFilter, dt: float) -> bool:
     """The predicted state and reading of a linear filter, F and H times how far the state is from that of the tangent."""
-    g, p, w, size = s.given, s.found, s.work, len(s.found.P)
+    x, p, w, size = s.filter.x, s.filter.found, s.work, len(s.filter.P)
     if dt > 0.0:
-        _difference(s, g.x, g.about, w.d)
+        _difference(s, x, s.about, w.d)
         for a in range(size):
             total = 0.0
             for b in range(size):
                 total += p.F[a, b] * w.d[b]
-            w.product[0, a] = total
-        if not _retract(s, p.x, w.product[0], p.x, not s.settings.linear):
+            p.product[0, a] = total
+        if not _retract(s, p.x, p.product[0], p.x, not s.linear):
             return False
     else:
         for i in range(len(p.x)):
-            p.x[i] = g.x[i]
-    _difference(s, p.x, g.about, w.d)
+            p.x[i] = x[i]
+    _difference(s, p.x, s.about, w.d)
     for j in range(len(p.y)):
         for a in range(size):
             p.y[j] += p.H[j, a] * w.d[a]
@@ -304,22 +228,20 @@ def _strain(s: NaturalFilter) -> float:
 @core
 def _gather(s: NaturalFilter, h: float, first: bool) -> None:
     """F and Q with those of a sub-step of h seconds."""
-    p, w, z = s.found, s.work, s.model.z
+    w, z = s.work, s.model.z
     f, k = len(z), s.model.B.shape[1]
     for c in range(f):
         for j in range(2 * f + k):
             w.slopes_z[c, j] = w.found.qdd_x[z[c], j]
         for j in range(k):
             w.push[c, j] = w.found.F[f + c, 2 * f + j] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
-    transition(s.settings.error_model, w.found.F, w.slopes_z, w.push, h, w.G)
-    noise(s.density, w.push, h, w.added)
-    gather(w.G, w.added, first, p.F, p.Q, w.product)
+    add_sub_step(s.filter, s.density, w.found.F, w.slopes_z, w.push, h, first)
 
 
 @core
 def _read(s: NaturalFilter, x: Array) -> None:
     """y and H of the sensors in the state x, at the instant in hand."""
-    r, p, w, at = s.sensors, s.found, s.work, s.work.found
+    r, p, w, at = s.sensors, s.filter.found, s.work, s.work.found
     n, f, k = len(w.load), len(s.model.z), s.model.B.shape[1]
     for j in range(len(p.y)):
         for i in range(n):
@@ -338,11 +260,7 @@ def _read(s: NaturalFilter, x: Array) -> None:
                     w.by_qdd[l] += r.D[j, i, l] * yi
             w.slopes[i] = slope
             total += slope * yi
-        total += r.bias[j]
-        for b in range(r.selector.shape[1]):
-            total += r.selector[j, b] * x[2 * n + k + b]
-            p.H[j, 2 * f + k + b] = r.selector[j, b]
-        p.y[j] = total
+        add_bias(s.filter, j, total, x[2 * n + k :], 2 * f + k)
         for c in range(f):
             by_z, by_zd = 0.0, 0.0
             for i in range(n):

@@ -1,0 +1,44 @@
+"""The compiled filter steps of machines: one for each layout of compiled tables that formulations have."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from veridyn.arrays import Array
+from veridyn.observe.filters.compiled_step import CompiledStep, Kernel, SensorRows, filter_record
+from veridyn.observe.filters.kernels.covariance import EXACT, FORWARD, INTEGRATOR
+from veridyn.observe.machine import MachineSystem
+
+ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}  # as machine code numbers them
+STEPS = {"tree": "tree_step.TreeStep", "points": "natural_step.NaturalStep", "freedoms": "free_step.FreeStep"}
+
+
+def compiled_step(system: MachineSystem, gate: float | None, about: Array | None = None) -> CompiledStep | None:
+    """Steps of a filter whose `gate` lets good readings pass with this probability; `about`: along the tangent at this state.
+
+    None where the reference steps instead: along a tangent of other tables than those of points, and there with rows of H that are the
+    attitude's alone, or with estimated parameters, whose tables are those of the values they were made with.
+    """
+    kind = system.model.kernel
+    if about is not None and kind != "points":
+        return None
+    if kind == "points" and (system.attitude_rows is not None or system.estimated):
+        return None
+    home, _, name = STEPS[kind].partition(".")
+    step: Any = getattr(import_module(f"veridyn.observe.filters.{home}"), name)  # here: machine code is loaded with it
+    return step(system, gate) if about is None else step(system, gate, about)
+
+
+class MachineStep(CompiledStep):
+    """Steps of a machine on which so many numbers act."""
+
+    def __init__(self, kernel: Kernel, system: MachineSystem, acting: int, gate: float | None) -> None:
+        numbers = system.nq + system.nv + system.extra + len(system.drifting) + 1
+        rows = SensorRows(system.R, np.asarray(system.table.bias), system.selector, system.wraps)
+        kind = ERROR_MODELS[system.error_model]
+        super().__init__(
+            kernel, filter_record(system, numbers, acting, gate, rows, system.density, system.longest, kind)
+        )
