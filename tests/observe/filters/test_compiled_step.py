@@ -18,7 +18,7 @@ from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
-from veridyn.papers.fourbar.machine import wrong_fourbar
+from veridyn.papers.fourbar import wrong_fourbar
 
 Case = tuple[Filter, System, Measurements, Belief]
 
