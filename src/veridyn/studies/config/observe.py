@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from veridyn.mechanics.single_track import READINGS
-from veridyn.model.single_track import CarNoise
 from veridyn.model.graph import Formulation
+from veridyn.model.single_track import CarNoise
 from veridyn.observe.filters.filter import Late
 from veridyn.observe.readings import InputHold
 from veridyn.observe.virtual import Kind
