@@ -19,7 +19,7 @@ from numba.core import caching, compiler, config
 
 from veridyn.errors import CacheWarning
 from veridyn.mechanics import compiled as compiling
-from veridyn.mechanics.compiled import compiled, core, inner, kept, only_for, summing
+from veridyn.mechanics.compiled import compiled, core, inner, kept, merged, only_for, summing
 from veridyn.symbolic import cache, trust
 from veridyn.symbolic.cache import Stored
 
@@ -27,6 +27,16 @@ from veridyn.symbolic.cache import Stored
 @core
 def _square(x: float) -> float:
     return x * x
+
+
+@merged
+def _product(x: float, y: float) -> float:
+    return x * y
+
+
+@compiled
+def _area(x: float, y: float) -> float:
+    return _product(x, y)
 
 
 @summing
@@ -52,6 +62,12 @@ def _length(values: np.ndarray) -> float:
 def test_three_levels_give_what_they_are_written_to() -> None:
     assert _length(np.array([3.0, 4.0])) == pytest.approx(5.0, rel=1e-15)
     assert _length(np.array([3, 4])) == pytest.approx(5.0, rel=1e-15)  # another signature of all of them
+
+
+def test_a_merged_function_is_written_out_in_its_caller() -> None:
+    assert _area(3.0, 4.0) == 12.0
+    machine_code = next(iter(_area.inspect_asm().values()))
+    assert not [line for line in machine_code.splitlines() if "call" in line.split("#")[0] and "_product" in line]
 
 
 def test_an_error_passes_through_its_callers() -> None:

@@ -214,6 +214,12 @@ def summing(function: Function) -> Function:
     )
 
 
+def merged(function: Function) -> Function:
+    """:func:`core`, written out in the machine code of its one caller: for functions of very many numbers, which go through memory else."""
+    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **linked_options()}
+    return cast(Function, numba.njit(error_model="numpy", nogil=True, forceinline=True, **options)(function))
+
+
 def inlined(function: Function) -> Function:
     """`function` written out wherever compiled code calls it: the only way in which a :func:`core` function has a view from another."""
     return cast(Function, numba.njit(inline="always")(function))

@@ -270,7 +270,7 @@ def _profile(r: Array, i: int, x: float, y: float) -> tuple[float, float, float]
     place = min(max(y / track + 0.5 * (lines - 1), 0.0), lines - 1.0)
     line = min(int(place), max(lines - 2, 0))
     here = i + HEADER + 2 * (k * lines + line)
-    beyond = i + HEADER + 2 * ((k + 1) % count * lines + line)
+    beyond = i + HEADER + 2 * ((k + 1 if k + 1 < count else 0) * lines + line)
     z, zx = _cubic(r, here, beyond, u, spacing)
     zy = 0.0
     if lines > 1:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from veridyn.mechanics.compiled import compiled, core
 from veridyn.mechanics.ground.tyre import combined_forces
 from veridyn.papers.car.simulator.contact import (
     LinearTyre,
@@ -13,6 +14,7 @@ from veridyn.papers.car.simulator.contact import (
     turned_back,
 )
 from veridyn.papers.car.simulator.description import passenger_tyre
+from veridyn.papers.car.simulator.lanes import of_four, put_four
 
 UP, LEFT = (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)
 LINEAR = LinearTyre(c_kappa=50e3, c_alpha=60e3, radius=0.3, stiffness=200e3, relaxation=(0.2, 0.5))
@@ -37,12 +39,39 @@ def test_a_quaternion_turns_as_its_half_angle_says():
     assert np.allclose(turned_back(R, turned(R, tuple(v))), v)
 
 
+@compiled
+def four_alike(P, n, e, height, v, w, spin, u, s, out):
+    """The contact of four wheels that do the same: force, moment, u̇ and v̇, and what is said of the tyre, in rows of four."""
+    h, turns, along, across = wide(height), wide(spin), wide(u), wide(s)
+    found = contact(P, all_wide(n), all_wide(e), h, all_wide(v), all_wide(w), turns, along, across, 1.0)
+    for k in range(3):
+        put_four(out, 4 * k, found.force[k])
+        put_four(out, 12 + 4 * k, found.moment[k])
+    put_four(out, 24, found.slip_rates[0])
+    put_four(out, 28, found.slip_rates[1])
+    for k in range(7):
+        put_four(out, 32 + 4 * k, found.of_tyre[k])
+
+
+@core
+def wide(x):
+    return of_four(x, x, x, x)
+
+
+@core
+def all_wide(a):
+    return wide(a[0]), wide(a[1]), wide(a[2])
+
+
 def at(tyre, height=0.28, v=(10.0, 0.0, 0.0), w=(0.0, 0.0, 0.0), spin=None, u=0.0, s=0.0, n=UP, e=LEFT):
-    out = np.zeros(7)
+    out = np.zeros((15, 4))
     P = packed_tyres(tyre, tyre)
     free = 10.0 / (0.3 - 0.02 / 3.0) if spin is None else spin
-    F, M, ud, vd = contact(0, P, n, e, height, v, w, free, u, s, 1.0, out)
-    return np.array(F), np.array(M), ud, vd, out
+    four_alike(P, n, e, height, v, w, free, u, s, out)
+    left = out[:, 0]
+    # Equal tyres that have no sides, on wheels that do the same.
+    assert not isinstance(tyre, LinearTyre) or np.array_equal(out, np.tile(left[:, None], 4))
+    return left[:3], left[3:6], left[6], left[7], left[8:]
 
 
 def test_a_free_rolling_tyre_carries_only():

@@ -94,7 +94,7 @@ def test_tables_and_carriers_are_the_tree_of_38_degrees_of_freedom(road):
     slopes = []
     for x, u in zip(run.states, run.inputs, strict=True):
         instant(x, u, P, road.packed, work)
-        slopes.append(work.kin[:, 1].copy())
+        slopes.append(work.slope.copy())
     slope = np.array(slopes)  # (N, wheel, quantity)
     assert np.abs(slope[:, :, (0, 2, 3, 4)]).max(axis=0).min() > 1e-3
     place = run.wheel_place[0]
@@ -187,7 +187,7 @@ def test_accelerations_are_those_of_mujoco(road, braking):
         bar = np.array(s.bar) * d + np.array(s.bar_cube) * d**3
         resists = np.array([float(s.spring(i, z[i]) + s.damper(i, zd[i])) for i in range(4)])
         resists += np.array([bar[0], -bar[0], bar[1], -bar[1]])
-        found = mujoco_car.accelerations(stranger, x, out, work.kin[:, 1], work.tyre, resists)
+        found = mujoco_car.accelerations(stranger, x, out, work.slope, work.tyre, resists)
         ours = {"a": out[:3], "omega_dot": out[3:6], "zdd": out[6:10], "spin_dot": out[10:14]}
         for name, value in ours.items():
             worst[name] = max(worst[name], float(np.abs(value - found[name]).max() / (1.0 + np.abs(value).max())))

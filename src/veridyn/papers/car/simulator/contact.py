@@ -7,7 +7,8 @@ longitudinal forces in its plane, x̂ = e × n with e the spin axis. Slips relax
 
 so that a tyre at rest is a spring; below walking pace a damper is added to it. Signs are those of ISO 8855.
 
-Three-vectors are tuples of floats: in compiled equations tuples live in registers, arrays in memory.
+Three-vectors are tuples of floats, or of :data:`~veridyn.papers.car.simulator.lanes.Lanes` where they are one of each wheel: in compiled
+equations tuples live in registers, arrays in memory.
 """
 
 from __future__ import annotations
@@ -18,8 +19,21 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import core, lean
-from veridyn.mechanics.ground.tyre import (
+from veridyn.mechanics.compiled import core, lean, merged
+from veridyn.mechanics.ground.tyre_parameters import TyreParameters, mirrored
+from veridyn.papers.car.simulator.lanes import (
+    Lanes,
+    anywhere,
+    arctangent,
+    four,
+    hyperbolic_tangent,
+    most,
+    root,
+    sine_cosine,
+    size,
+    where,
+)
+from veridyn.papers.car.simulator.magic_formula import (
     combined_forces,
     effective_radius,
     overturning_moment,
@@ -27,7 +41,6 @@ from veridyn.mechanics.ground.tyre import (
     rolling_moment,
     vertical_force,
 )
-from veridyn.mechanics.ground.tyre_parameters import TyreParameters, mirrored
 
 Array: TypeAlias = NDArray[np.float64]
 V3: TypeAlias = tuple[float, float, float]
@@ -123,7 +136,7 @@ class LinearTyre:
 
 
 class TyreNumbers(NamedTuple):
-    """One row for each wheel: of a linear tyre, or Magic Formula coefficients."""
+    """One column for each wheel: of a linear tyre, or Magic Formula coefficients."""
 
     magic: bool
     linear: Array
@@ -135,85 +148,76 @@ def packed_tyres(front: TyreParameters | LinearTyre, rear: TyreParameters | Line
     """A left tyre for each axle; the right ones are their mirror images."""
     if isinstance(front, LinearTyre) and isinstance(rear, LinearTyre):
         rows = np.array([front.packed(), front.packed(), rear.packed(), rear.packed()])
-        return TyreNumbers(False, rows, np.zeros((4, 1)), rows[:, 2].copy())
+        return TyreNumbers(False, rows.T.copy(), np.zeros((1, 4)), rows[:, 2].copy())
     if isinstance(front, TyreParameters) and isinstance(rear, TyreParameters):
         rows = np.array([t.packed for t in (front, mirrored(front), rear, mirrored(rear))])
         radius = np.array([t.UNLOADED_RADIUS for t in (front, front, rear, rear)])
-        return TyreNumbers(True, np.zeros((4, 7)), rows, radius)
+        return TyreNumbers(True, np.zeros((7, 4)), rows.T.copy(), radius)
     raise TypeError("one axle has a linear tyre and the other a Magic Formula tyre")
 
 
-@lean
+class Contact(NamedTuple):
+    """Of four tyres: force, moment about the wheel centre, rates of the slips; load, deflection and its rate, κ, α, Fx, Fy."""
+
+    force: V3
+    moment: V3
+    slip_rates: tuple[Lanes, Lanes]
+    of_tyre: tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]
+
+
+@merged
 def contact(
-    i: int,
-    P: TyreNumbers,
-    n: V3,
-    e: V3,
-    height: float,
-    vP: V3,
-    w: V3,
-    spin: float,
-    u: float,
-    v: float,
-    mu: float,
-    out: Array,
-) -> tuple[V3, V3, float, float]:
-    """(force, moment about the wheel centre, u̇, v̇) of one tyre, in the frame of the vectors given.
+    P: TyreNumbers, n: V3, e: V3, height: Lanes, vP: V3, w: V3, spin: Lanes, u: Lanes, v: Lanes, mu: float
+) -> Contact:
+    """What the road does to four wheels, in the frame of the vectors given.
 
     `n` the road's normal, `e` the spin axis, `height` of the wheel centre above the road's plane, `vP` its velocity, `w` the
-    carrier's angular velocity, `spin` relative to it. To `out`: Fz, deflection, its rate, κ, α, Fx, Fy.
+    carrier's angular velocity, `spin` relative to it.
     """
     lean = dot(n, e)
-    upright = np.sqrt(1.0 - lean * lean)
-    up = scale(1.0 / upright, sub(n, scale(lean, e)))
-    ahead = scale(1.0 / upright, cross(e, n))
+    upright = root(1.0 - lean * lean)
+    upright_inverse = 1.0 / upright
+    up = scale(upright_inverse, sub(n, scale(lean, e)))
+    ahead = scale(upright_inverse, cross(e, n))
     left = cross(n, ahead)
-    radius = P.radius[i]
+    radius = four(P.radius, 0)
     deflection = radius * upright - height
     rate = -dot(vP, n)
-    arm = scale(-height / upright, up)
+    arm = scale(-height * upright_inverse, up)
     Vx = dot(vP, ahead)
     Vy = dot(add(vP, cross(w, arm)), left)
     omega = spin + dot(w, e)
-    camber = np.arcsin(lean)  # a turn about +x lifts e, and the top leans right
+    camber = arctangent(lean * upright_inverse)  # a turn about +x lifts e, and the top leans right
+    p, q = P.formula, P.linear
     if P.magic:
-        p = P.formula[i]
         fz = vertical_force(p, deflection, rate)
         re = effective_radius(p, deflection)
         sk, sa = relaxation_lengths(p, fz, camber)
     else:
-        q = P.linear[i]
-        fz = max(q[3] * deflection + q[4] * rate, 0.0) if deflection > 0.0 else 0.0
+        fz = where(deflection > 0.0, most(four(q, 12) * deflection + four(q, 16) * rate, 0.0), 0.0)
         re = radius - deflection / 3.0
-        sk, sa = q[5], q[6]
+        sk, sa = four(q, 20), four(q, 24)
     slide = Vx - re * omega
-    slow = 0.0
-    if abs(Vx) < SLOW_SPEED and fz > 0.0:
-        slow = 0.5 * SLOW_DAMPING * (1.0 + np.cos(np.pi * Vx / SLOW_SPEED))
+    speed = size(Vx)
     kappa, tan_alpha = u / sk, v / sa
-    ud = -slide - abs(Vx) * kappa
-    vd = Vy - abs(Vx) * tan_alpha
-    if abs(kappa) > MAX_STANDING_SLIP and u * ud > 0.0:
-        ud = 0.0
-    if abs(tan_alpha) > MAX_STANDING_SLIP and v * vd > 0.0:
-        vd = 0.0
-    alpha = np.arctan(tan_alpha)
-    fx, fy, mx, my, mz = 0.0, 0.0, 0.0, 0.0, 0.0
-    if fz > 0.0:
-        if P.magic:
-            p = P.formula[i]
-            fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, np.tanh(Vx / STANDING_SPEED))
-            mx = overturning_moment(p, fz, fy, camber)
-            my = rolling_moment(p, fz, fx, Vx, omega)
-        else:
-            q = P.linear[i]
-            fx, fy = q[0] * kappa, -q[1] * tan_alpha
-        fx -= slow * slide
-        fy -= slow * Vy
+    ud = -slide - speed * kappa
+    vd = Vy - speed * tan_alpha
+    ud = where((size(kappa) > MAX_STANDING_SLIP) & (u * ud > 0.0), 0.0, ud)
+    vd = where((size(tan_alpha) > MAX_STANDING_SLIP) & (v * vd > 0.0), 0.0, vd)
+    alpha = arctangent(tan_alpha)
+    carries = fz > 0.0
+    if P.magic:
+        fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, hyperbolic_tangent(Vx / STANDING_SPEED))
+        mx = overturning_moment(p, fz, fy, camber)
+        my = rolling_moment(p, fz, fx, Vx, omega)
     else:
-        ud = -u * 50.0
-        vd = -v * 50.0
+        fx, fy = where(carries, four(q, 0) * kappa, 0.0), where(carries, -four(q, 4) * tan_alpha, 0.0)
+        mx = my = mz = 0.0 * fz
+    if anywhere(carries & (speed < SLOW_SPEED)):
+        slow = 0.5 * SLOW_DAMPING * (1.0 + sine_cosine(np.pi / SLOW_SPEED * Vx)[1])
+        slow = where(carries & (speed < SLOW_SPEED), slow, 0.0)
+        fx, fy = fx - slow * slide, fy - slow * Vy
+    ud, vd = where(carries, ud, -50.0 * u), where(carries, vd, -50.0 * v)
     force = add(add(scale(fx, ahead), scale(fy, left)), scale(fz, n))
     moment = add(add(scale(mx, ahead), scale(my, e)), scale(mz, n))
-    out[0], out[1], out[2], out[3], out[4], out[5], out[6] = fz, deflection, rate, kappa, alpha, fx, fy
-    return force, add(moment, cross(arm, force)), ud, vd
+    return Contact(force, add(moment, cross(arm, force)), (ud, vd), (fz, deflection, rate, kappa, alpha, fx, fy))

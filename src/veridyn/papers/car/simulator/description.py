@@ -34,7 +34,7 @@ from veridyn.papers.car.simulator.forces import (
 )
 from veridyn.papers.car.simulator.tables import TableNumbers, WheelTables
 
-# Places in the state.
+# Places in the state; of the bushes four numbers, one for each wheel, for each of five quantities.
 POSITION, QUATERNION, VELOCITY, OMEGA, Z, ZD = 0, 3, 7, 10, 13, 17
 ANGLE, SPIN, SLIP_X, SLIP_Y, RACK, BUSH, BUSHD = 21, 25, 29, 33, 37, 39, 59
 TWIST, ENGINE, BLOCK, TURN, INTEGRAL, BRAKE, STATES = 79, 80, 81, 83, 85, 86, 87
@@ -44,12 +44,17 @@ DRIVE, BRAKING, AIR, RACKDD, OUTPUTS = 126, 130, 134, 140, 141
 # Places in the inputs of one instant: steering wheel angle (rad), commanded speed (m/s) and its derivative, commanded braking (m/s²),
 # whether the speed controller works (1) or not (0), and torque of the engine beside the controller's (N m at the wheels).
 HAND, SPEED, PUSH, BRAKES, CONTROL, PEDAL, INPUTS = 0, 1, 2, 3, 4, 5, 6
+# Places in the columns of CarNumbers.by_wheel: place in the chassis, carrier's ten, wheel's three, bar's two, compliances 5 × 3.
+PLACE, CARRIER, WHEELS, BARS, COMPLIANCE = 0, 2, 12, 15, 17
 # Paper 000, Table II, a priori: XX XY XZ YY YZ ZZ MX MY MZ M about the chassis origin.
 CHASSIS = (622.15, 76.0, 44.12, 5898.0, -13.0, 6199.0, 2421.1, 0.0, -15.01, 1508.5)
 
 
 class CarNumbers(NamedTuple):
-    """All settings as arrays: ten of the chassis, ten of each carrier, mass, I_t and I_s of each wheel, and those of the parts."""
+    """All settings as arrays: ten of the chassis, ten of each carrier, mass, I_t and I_s of each wheel, and those of the parts.
+
+    `by_wheel` has one column for each wheel, for the equations that take the four side by side.
+    """
 
     chassis: Array
     carrier: Array
@@ -65,22 +70,19 @@ class CarNumbers(NamedTuple):
     brakes: Array
     air: AeroNumbers
     grip: float
+    by_wheel: Array
 
 
 class VehicleWork(NamedTuple):
-    """Memory that is used again at every instant: the equations A, b; of each wheel its row along z, its tables, its moving vectors
-    (:mod:`veridyn.papers.car.simulator.wheel`) and its tyre's wrench; state, rate, sum and outputs of a stage of a step."""
+    """Memory that is used again at every instant: the equations A, b; of each wheel what its quantities change by with z, and its tyre's
+    wrench, both where outputs were asked for; the state of a stage of a step, the rates of all four, and outputs."""
 
     A: Array
     b: Array
-    column: Array
-    rest: Array
-    kin: Array
-    keep: Array
+    slope: Array
     tyre: Array
     state: Array
     rate: Array
-    total: Array
     out: Array
 
 
@@ -88,14 +90,10 @@ def workspace() -> VehicleWork:
     return VehicleWork(
         np.zeros((6, 6)),
         np.zeros(6),
-        np.zeros((4, 6)),
-        np.zeros((4, 2)),
-        np.zeros((4, 5, 5)),
-        np.zeros((4, 39)),
+        np.zeros((4, 5)),
         np.zeros((4, 6)),
         np.zeros(STATES),
-        np.zeros(STATES),
-        np.zeros(STATES),
+        np.zeros((4, STATES)),
         np.zeros(OUTPUTS),
     )
 
@@ -281,7 +279,10 @@ class Vehicle:
         """The settings as the compiled equations take them."""
         carriers = [self.carriers[i // 2].ten(right=bool(i % 2)) for i in range(4)]
         wheels = [(w.mass, w.across, w.about) for w in (self.wheels[i // 2] for i in range(4))]
-        tyres = packed_tyres(*self.tyres)
+        tyres, tables, suspension = packed_tyres(*self.tyres), self.tables.packed(), self.suspension.packed()
+        bars = suspension.bar[[0, 0, 1, 1]]
+        yielding = tables.compliance.reshape(4, 15)
+        by_wheel = np.concatenate([self.places(), carriers, wheels, bars, yielding], axis=1).T.copy()
         return CarNumbers(
             np.array(self.chassis),
             np.array(carriers),
@@ -290,11 +291,12 @@ class Vehicle:
             self.steering.packed(),
             self.gravity,
             self.mass * float(tyres.radius[0]),
-            self.suspension.packed(),
-            self.tables.packed(),
+            suspension,
+            tables,
             tyres,
             self.driveline.packed(),
             self.brakes.packed(),
             self.aerodynamics.packed(),
             self.grip,
+            by_wheel,
         )

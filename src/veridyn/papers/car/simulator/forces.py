@@ -28,7 +28,18 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import core, kept, lean
+from veridyn.papers.car.simulator.lanes import (
+    Lanes,
+    each,
+    four,
+    hyperbolic_tangent,
+    least,
+    most,
+    of_four,
+    root,
+    where,
+)
 
 Four = tuple[float, float, float, float]
 Two = tuple[float, float]
@@ -37,10 +48,12 @@ NOTHING: Six = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class SuspensionNumbers(NamedTuple):
-    """The settings as the compiled equations take them: one row of numbers for each wheel, one for each axle."""
+    """The settings as the compiled equations take them: one row of numbers for each wheel, one for each axle, and one column
+    for each wheel."""
 
     corner: Array
     bar: Array
+    by_wheel: Array
 
 
 @dataclass(frozen=True)
@@ -108,22 +121,27 @@ class Suspension:
         corner += [row(self.bump_travel), row(self.rebound_travel), row(self.stop_stiffness)]
         corner += [self.damping, row(self.rebound_share), row(self.rebound_speed), row(self.damper_knee)]
         corner += [self.friction, row(self.friction_speed)]
-        return SuspensionNumbers(np.array(corner).T.copy(), np.array([self.bar, self.bar_cube]).T.copy())
+        by_wheel = np.array(corner)
+        return SuspensionNumbers(by_wheel.T.copy(), np.array([self.bar, self.bar_cube]).T.copy(), by_wheel)
 
     def spring(self, wheel: int, z: ArrayLike) -> Array:
         """The force of spring and stops of a wheel (0 to 3) at clearances z, N."""
-        p = self.packed().corner[wheel]
-        return np.array([spring_force(float(x), p) for x in np.ravel(z)]).reshape(np.shape(z))
+        return self._forces(True, wheel, z)
 
     def damper(self, wheel: int, zd: ArrayLike) -> Array:
         """The force of damper and dry friction of a wheel (0 to 3) at speeds ż, N."""
-        p = self.packed().corner[wheel]
-        return np.array([damper_force(float(x), p) for x in np.ravel(zd)]).reshape(np.shape(zd))
+        return self._forces(False, wheel, zd)
+
+    def _forces(self, of_spring: bool, wheel: int, x: ArrayLike) -> Array:
+        at = np.ascontiguousarray(np.ravel(x), dtype=np.float64)
+        found = np.empty_like(at)
+        fill_forces(of_spring, wheel, at, self.packed().by_wheel, found)
+        return found.reshape(np.shape(x))
 
     def spring_energy(self, z: ArrayLike) -> float:
         """Energy stored at four clearances: the potential of springs, stops and bars, J."""
         x = np.asarray(z, dtype=np.float64)
-        p, bar = self.packed()
+        p, bar, _ = self.packed()
         c = x - p[:, 4]
         above, below = np.maximum(c - p[:, 5], 0.0), np.minimum(c + p[:, 6], 0.0)
         own = p[:, 0] * x + p[:, 1] * x**2 / 2 + p[:, 2] * c**3 / 3 + p[:, 3] * c**4 / 4
@@ -132,23 +150,32 @@ class Suspension:
         return float(own.sum() + (bar[:, 0] * d**2 / 2 + bar[:, 1] * d**4 / 4).sum())
 
 
-@lean
-def spring_force(z: float, p: Array) -> float:
-    c = z - p[4]
-    force = p[0] + p[1] * z + p[2] * c * c + p[3] * c * c * c
-    if c > p[5]:
-        force += p[7] * (c - p[5]) ** 2
-    if c < -p[6]:
-        force -= p[7] * (c + p[6]) ** 2
-    return force
+@core
+def spring_force(z: Lanes, p: Array) -> Lanes:
+    """Springs and stops of the four wheels; p as in SuspensionNumbers.by_wheel."""
+    c = z - four(p, 16)
+    force = four(p, 0) + four(p, 4) * z + (four(p, 8) + four(p, 12) * c) * (c * c)
+    up, down, stop = most(c - four(p, 20), 0.0), least(c + four(p, 24), 0.0), four(p, 28)
+    return force + stop * (up * up - down * down)
 
 
-@lean
-def damper_force(zd: float, p: Array) -> float:
-    force = p[8] * zd * (1.0 - p[9] * np.tanh(zd / p[10]))
-    if p[11] > 0.0:
-        force /= np.sqrt(np.sqrt(1.0 + (zd / p[11]) ** 2))
-    return force + p[12] * np.tanh(zd / p[13])
+@core
+def damper_force(zd: Lanes, p: Array) -> Lanes:
+    """Dampers and dry friction of the four wheels; p as in SuspensionNumbers.by_wheel."""
+    force = four(p, 32) * zd * (1.0 - four(p, 36) * hyperbolic_tangent(zd / four(p, 40)))
+    knee = four(p, 44)
+    bends = knee > 0.0
+    over = zd / where(bends, knee, 1.0)
+    force = where(bends, force / root(root(1.0 + over * over)), force)
+    return force + four(p, 48) * hyperbolic_tangent(zd / four(p, 52))
+
+
+@kept
+def fill_forces(of_spring: bool, wheel: int, x: Array, p: Array, out: Array) -> None:
+    """Forces of one wheel's spring at clearances x, or of its damper at speeds x."""
+    for k in range(len(x)):
+        at = of_four(x[k], x[k], x[k], x[k])
+        out[k] = each(spring_force(at, p) if of_spring else damper_force(at, p))[wheel]
 
 
 @lean

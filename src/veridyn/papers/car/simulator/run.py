@@ -139,7 +139,7 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
     """
     P, packed, work = vehicle.packed(), road.packed, eq.workspace()
     state, rest = np.zeros(eq.STATES), np.zeros(eq.INPUTS)
-    dx, out = work.rate, work.out
+    dx, out = work.rate[0], work.out
     slopes = np.stack(road.slope(x + vehicle.places()[:, 0], vehicle.places()[:, 1]), axis=1)
     state[0] = x
 

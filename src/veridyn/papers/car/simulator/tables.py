@@ -17,7 +17,19 @@ from scipy.interpolate import CubicSpline
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import core, kept, lean
+from veridyn.papers.car.simulator.lanes import (
+    Lanes,
+    below,
+    each,
+    four,
+    least,
+    most,
+    of_four,
+    size,
+    transposed,
+    where,
+)
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -28,7 +40,7 @@ MIRROR_FORCE = np.array([1.0, -1.0, -1.0])
 
 
 class TableNumbers(NamedTuple):
-    """Polynomials of the tables: (wheel, quantity, interval, 4), highest power first, on even grids (start, step)."""
+    """Polynomials of the tables: (wheel, quantity, interval, 4), highest power first, on even grids (starts, steps)."""
 
     clearance: Array
     clearance_grid: Array
@@ -142,10 +154,10 @@ class WheelTables:
         numbers = self.packed()
         found = np.empty((*clearance.shape, 5))
         for i in range(4):
-            _read(numbers.clearance, numbers.clearance_grid, i, np.ascontiguousarray(clearance[:, i]), found)
+            read_table(numbers.clearance, numbers.clearance_grid, i, np.ascontiguousarray(clearance[:, i]), found)
         by_rack = np.empty_like(found)
         for i in range(4):
-            _read(numbers.rack, numbers.rack_grid, i, np.ascontiguousarray(rack), by_rack)
+            read_table(numbers.rack, numbers.rack_grid, i, np.ascontiguousarray(rack), by_rack)
         found += by_rack
         found[:, :2, 2] += rack[:, None]
         if forces is not None:
@@ -176,7 +188,12 @@ def _packed(tables: WheelTables) -> TableNumbers:
         compliance.append(np.array(axle.compliance) * turn)
     lag = np.array([2.0 * np.pi * tables.lag[0], tables.lag[1]])
     return TableNumbers(
-        np.array(clearance), np.array(grid), np.array(rack), np.array(rack_grid), np.array(compliance), lag
+        np.array(clearance),
+        np.array(grid).T.copy(),
+        np.array(rack),
+        np.array(rack_grid).T.copy(),
+        np.array(compliance),
+        lag,
     )
 
 
@@ -190,36 +207,44 @@ def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array
     return np.ascontiguousarray(c.transpose(2, 1, 0)), np.array([ends[0], x[1] - x[0]])
 
 
-@lean
-def _read(table: Array, grid: Array, i: int, x: Array, out: Array) -> None:
+@kept
+def read_table(table: Array, grid: Array, i: int, x: Array, out: Array) -> None:
     for k in range(len(x)):
         for q in range(5):
             out[k, i, q] = looked_up(table, grid, i, q, x[k])[0]
 
 
-@lean
-def interval(table: Array, grid: Array, i: int, x: float) -> tuple[int, float, float]:
-    """The interval of wheel i's tables that x is in, the place in it, and how far x is beyond their ends; for all quantities."""
-    start, step = grid[i, 0], grid[i, 1]
-    k = min(max(int(np.floor((x - start) / step)), 0), table.shape[2] - 1)
+@core
+def intervals(table: Array, grid: Array, x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Of each wheel the interval of its tables that x is in, the place in it, and how far x is beyond their ends."""
+    start, step, last = four(grid, 0), four(grid, 4), table.shape[2] - 1.0
+    k = below((x - start) / step)
+    k = where(k > 0.0, where(k < last, k, last), 0.0)  # also where x is not a number: k is a place in memory
     u = x - start - k * step
-    inside = min(max(u, 0.0), step)
+    inside = least(most(u, 0.0), step)
     return k, inside, u - inside
 
 
-@lean
-def in_interval(table: Array, i: int, q: int, k: int, inside: float, beyond: float) -> tuple[float, float, float]:
-    """Value, slope and curvature of wheel i's table of quantity q at the place that :func:`interval` gives."""
-    c0, c1, c2, c3 = table[i, q, k, 0], table[i, q, k, 1], table[i, q, k, 2], table[i, q, k, 3]
+@core
+def in_intervals(table: Array, q: int, k: Lanes, inside: Lanes, beyond: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Value, slope and curvature of each wheel's table of quantity q at the places that :func:`intervals` gives."""
+    count = table.shape[2]
+    at, first, wheel = each(k), 4 * count * q, 20 * count
+    c0, c1, c2, c3 = transposed(
+        four(table, first + 4 * int(at[0])),
+        four(table, first + wheel + 4 * int(at[1])),
+        four(table, first + 2 * wheel + 4 * int(at[2])),
+        four(table, first + 3 * wheel + 4 * int(at[3])),
+    )
     value = ((c0 * inside + c1) * inside + c2) * inside + c3
     slope = (3.0 * c0 * inside + 2.0 * c1) * inside + c2
-    if beyond != 0.0:
-        return value + slope * beyond, slope, 0.0
-    return value, slope, 6.0 * c0 * inside + 2.0 * c1
+    outside = size(beyond) > 0.0
+    return value + slope * beyond, slope, where(outside, 0.0, 6.0 * c0 * inside + 2.0 * c1)
 
 
 @lean
 def looked_up(table: Array, grid: Array, i: int, q: int, x: float) -> tuple[float, float, float]:
     """Value, slope and curvature of wheel i's table of quantity q at x; straight beyond its ends."""
-    k, inside, beyond = interval(table, grid, i, x)
-    return in_interval(table, i, q, k, inside, beyond)
+    k, inside, beyond = intervals(table, grid, of_four(x, x, x, x))
+    value, slope, curvature = in_intervals(table, q, k, inside, beyond)
+    return each(value)[i], each(slope)[i], each(curvature)[i]
