@@ -296,6 +296,15 @@ def test_unknown_kinds_are_refused_by_name() -> None:
         main(["--foreign", "--kind", "rust"])
 
 
+def test_reversals_of_motors_that_turn_two_joints_show_no_drift() -> None:
+    """An encoder that drifts turns the sign of a motor's slow speed, not that of a joint's; forces there are those of dry friction.
+
+    Against the size that the diagnosis knows: 4.2 rad of the motor are as many deviations as its own column has, not a hundred.
+    """
+    bench, d = case("drifting encoder", 9214)
+    assert visible(d, 4.2, bench, "fast") < 5.0
+
+
 def test_what_is_visible_allows_for_the_memory_of_the_noise() -> None:
     """A base that leans, against generalised least squares: δ_⊥ of the log without noise under the covariance a^|i−j| of its noise.
 

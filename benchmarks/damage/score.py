@@ -92,7 +92,7 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     a = samples_of(fit, before, rows, every, window=1)
     b, c = (samples_of(other, motions, rows, every, window=1) for motions in (after, with_noise))
     # Dry friction whose speed has another sign with the damage is beside the noise of speeds, whatever the damage is.
-    used = _used(fit.described, noisy, rows, how) & _alike(before, after, how)[:, None]
+    used = _used(fit.described, noisy, rows, how) & _alike(fit.described, before, after, how)[:, None]
     noise = _misfit(c, fit) - _misfit(b, fit)
     memory = np.sum(noise[1:] * noise[:-1] * used[1:], axis=0) / np.sum(noise[:-1] ** 2 * used[1:], axis=0)
     apart = np.where(used, _innovations(noise, memory), 0.0)
@@ -118,13 +118,15 @@ def _used(machine: Machine, motions: Sequence[vd.Motion], rows: Sequence[str], h
     return np.concatenate(parts)
 
 
-def _alike(before: Sequence[vd.Motion], after: Sequence[vd.Motion], how: Sampling) -> np.ndarray:
-    """Samples (N,), those that :func:`_used` speaks of, at which all speeds have the same sign before and after a damage."""
-    parts = []
+def _alike(machine: Machine, before: Sequence[vd.Motion], after: Sequence[vd.Motion], how: Sampling) -> np.ndarray:
+    """Samples (N,), those that :func:`_used` speaks of, at which all speeds of dry friction, also of motors that turn several joints, have
+    the same sign before and after a damage."""
+    turns = np.array([[e.on.get(c, 0.0) for c in machine.coordinates] for e in machine.elements if e.jumps])
+    axes, parts = np.concatenate([np.eye(machine.n), turns.reshape(-1, machine.n)]).T, []
     for a, b in zip(before, after, strict=True):
         numbers = np.arange(len(a))[:: how.decimate]
         numbers = numbers[(numbers >= how.trim) & (numbers < len(a) - how.trim)]
-        same = np.all(np.sign(a.qd[numbers]) == np.sign(b.qd[numbers]), axis=1)
+        same = np.all(np.sign(a.qd[numbers] @ axes) == np.sign(b.qd[numbers] @ axes), axis=1)
         same[1:] &= same[:-1]  # innovations look back at the sample before
         parts.append(same)
     return np.concatenate(parts)

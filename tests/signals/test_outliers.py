@@ -96,6 +96,15 @@ def test_signals_that_rest_at_zero_or_pass_it_have_no_dropouts():
     assert dropouts(np.sin(2 * np.pi * 0.5 * T)) == []
 
 
+def test_a_coarse_position_that_turns_at_zero_has_no_dropout():
+    """The top of a parabola stays within half a quantum of zero for seven samples; as many zeros many quanta away are a dropout."""
+    x = 1e-4 * np.round(0.4 - 0.08 * (np.arange(2000) - 1000.0) ** 2)
+    assert np.count_nonzero(x == 0.0) == 7
+    assert dropouts(x) == []
+    x[1100:1107] = 0.0
+    assert dropouts(x) == [(1100, 1106)]
+
+
 def test_a_frozen_stretch_repeats_one_value_while_the_rest_moves():
     x = noisy()
     x[900:930] = x[900]

@@ -246,7 +246,8 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     """First and last index of runs of 2 to `REST_SAMPLES` exact zeros that no measurement gives.
 
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
-    noise makes its steps, or lies on them, and so many equal samples do not come by chance. At an end of the record it must jump by more
+    by more than three quanta, and noise makes its steps, or lies on them, and so many equal samples do not come by chance: a slow signal
+    that passes through zero keeps it for long. At an end of the record it must jump by more
     than any other step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more
     than a hundredth of its samples, has none: it rests there.
     """
@@ -259,15 +260,18 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
         return []
     noisy, steps = not smooth(live), np.diff(live)
     scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
-    least = max(DROPOUT_SCATTERS * scatter, 3.0 * quantum(x))
+    resolved = 3.0 * quantum(x)
+    least = max(DROPOUT_SCATTERS * scatter, resolved)
     most = max(least, float(np.abs(steps).max()))
 
+    def jump(a: int, b: int) -> float:
+        return float(min(abs(x[k]) for k in (a - 1, b + 1) if 0 <= k < len(x)))
+
     def jumps(a: int, b: int) -> bool:
-        beside = [abs(x[k]) for k in (a - 1, b + 1) if 0 <= k < len(x)]
-        return bool(min(beside) > (least if len(beside) == 2 else most))
+        return jump(a, b) > (least if a > 0 and b + 1 < len(x) else most)
 
     def among_noise(a: int, b: int) -> bool:
-        return (noisy or white_noise_beside(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
+        return jump(a, b) > resolved and (noisy or white_noise_beside(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
 
     return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 

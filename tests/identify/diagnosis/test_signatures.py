@@ -15,7 +15,7 @@ from strangers.pinocchio_logs import machine
 from veridyn.errors import Fault, IdentificationWarning
 from veridyn.identify.diagnosis.causes import KINDS, Damage
 from veridyn.identify.diagnosis.fit_check import with_traces
-from veridyn.identify.diagnosis.mistake import Mistake
+from veridyn.identify.diagnosis.mistake import UNEXPLAINED, Mistake
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signatures import deciding_recording, distinct, examine, signature_mistakes
 from veridyn.identify.regression.sampling import Sampling
@@ -247,6 +247,18 @@ def test_traces_are_looked_for_beside_wrong_signs_of_parameters() -> None:
     assert untestable == [zeros]
     assert with_traces([other], fit, [m], HOW, failed) == [other]
     assert not failed
+
+
+def test_a_cause_that_explains_most_forces_stands_for_rows_that_nothing_explained() -> None:
+    """Signs of parameters follow from it. Noise that no cause explains stays what it is."""
+    m = with_force(lambda y, _: y + 60.0)
+    wild = with_force(lambda y, _: y + 60.0 * np.random.default_rng(5).choice([-1.0, 1.0], len(y)))
+    signs, rows = (Mistake(kind, Fault("x.", "y")) for kind in ("inertia below zero", UNEXPLAINED))
+    answers = []
+    for motion in (m, wild):
+        fit = vd.identify(drawn(), motion, settings=vd.IdentifySettings(sampling=HOW), diagnose="off")
+        answers.append([f.kind for f in with_traces([rows, signs], fit, [motion], HOW, [])])
+    assert answers == [["force offset", "inertia below zero"], [UNEXPLAINED, "inertia below zero"]]
 
 
 def test_a_fast_diagnosis_looks_at_so_many_samples() -> None:

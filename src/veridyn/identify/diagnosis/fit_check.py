@@ -32,7 +32,7 @@ from veridyn.identify.diagnosis.evidence import (
     evidence,
 )
 from veridyn.identify.diagnosis.exchanged import exchanged_positions
-from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
+from veridyn.identify.diagnosis.mistake import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.identify.diagnosis.plausible import (
     EQUAL_CORRELATION,
     WRONG_SIGNS,
@@ -42,7 +42,7 @@ from veridyn.identify.diagnosis.plausible import (
     slow_clock,
 )
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
-from veridyn.identify.diagnosis.replacements import find_mistakes
+from veridyn.identify.diagnosis.replacements import find_mistakes, most_left
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.diagnosis.structure import quantised
 from veridyn.identify.estimator import OLS, WLS, Estimator
@@ -187,7 +187,7 @@ def with_traces(
     noise_asked: bool = False,
 ) -> list[Mistake]:
     """The same with positions that are exchanged from a moment on, or with traces of causes, which take the place of rows that contradict
-    each other: they explain it.
+    each other, and of rows that nothing explains where the causes explain them.
 
     Structure that the model lacks takes the place of delays, another gravity and bodies that sit elsewhere as well, which it looks like,
     unless these are much likelier. Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of
@@ -207,12 +207,16 @@ def with_traces(
     if traces == "known noise" and any(m.noise_bands is None for m in motions):
         return found
     gains, kinds = estimated_gains(fit.described), {m.kind for m in found}
-    if gains or fit.known is not None or kinds - {CONTRADICTION, NOISY, *WRONG_SIGNS, *SYMPTOMS}:
+    if gains or fit.known is not None or kinds - {CONTRADICTION, UNEXPLAINED, NOISY, *WRONG_SIGNS, *SYMPTOMS}:
         return found
-    gross = traces == "without gross errors"
+    gross, most = traces == "without gross errors", np.inf
+    if UNEXPLAINED in kinds:  # which makes all deviations large, so that nothing seems to move a parameter by many
+        most, settings = most_left(settings), replace(settings, min_shift=0.0)
     causes = attempt(
         "Traces of small damage",
-        lambda: signature_mistakes(fit, motions, sampling, samples, untestable, gross=gross, settings=settings),
+        lambda: signature_mistakes(
+            fit, motions, sampling, samples, untestable, gross=gross, settings=settings, most=most
+        ),
         failed,
     )
     if not causes or (kinds & set(SYMPTOMS) and causes[0].kind not in STRUCTURE):
@@ -223,9 +227,9 @@ def with_traces(
     if NOISY in kinds or not noise_asked:
         noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
         causes = with_noise_as_cause(causes, fit, motions[0], noise)
-    kept = [m for m in found if m.kind not in (CONTRADICTION, *SYMPTOMS)]
-    before = [m for m in kept if m.kind != NOISY]
-    return [*before, *causes, *(m for m in kept if m.kind == NOISY)]
+    kept = [m for m in found if m.kind not in (CONTRADICTION, UNEXPLAINED, *SYMPTOMS)]
+    behind = (NOISY, *WRONG_SIGNS) if UNEXPLAINED in kinds else (NOISY,)  # signs follow from what explains most forces
+    return [*(m for m in kept if m.kind not in behind), *causes, *(m for m in kept if m.kind in behind)]
 
 
 def _clock(motion: Motion) -> list[Mistake]:

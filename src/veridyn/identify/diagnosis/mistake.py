@@ -8,6 +8,7 @@ from veridyn.errors import Fault
 from veridyn.identify.found_cause import FoundCause
 
 CONTRADICTION = "rows contradict"  # the kind of rows that together leave more unexplained than each by itself
+UNEXPLAINED = "unexplained"  # of rows whose forces are left over for the most part, whatever the cause
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,8 @@ from veridyn.identify.diagnosis.structure import (
 )
 from veridyn.identify.result import Fit
 
-LEAST_SIZE = (
-    0.003  # of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
-)
+# Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+LEAST_SIZE = 0.003
 LEADING = 2  # causes of structure and as many of sensors, as the equations are and whitened, whose models are compared
 TOGETHER = 3  # causes that are asked together where none is clear by itself
 PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
@@ -48,9 +47,8 @@ SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry friction shows where its speed turns
 OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)  # where one of a machine has it
 ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
-GEARS_SHARE = (
-    0.5  # of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
-)
+# Of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
+GEARS_SHARE = 0.5
 PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 LEAST = float(np.finfo(float).tiny)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth

@@ -24,7 +24,7 @@ from veridyn.identify.diagnosis.columns import TOGETHER_SAMPLES
 from veridyn.identify.diagnosis.delays import Delays, late_forces
 from veridyn.identify.diagnosis.evidence import FEW_STEP, SAMPLES, STRONG, Evidence, Replacement
 from veridyn.identify.diagnosis.geometry import LOOK, best_gravity, best_place, other_gearings
-from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
+from veridyn.identify.diagnosis.mistake import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.progress import Progress, silent
@@ -145,7 +145,7 @@ def _unexplained(e: Evidence, limit: float) -> list[Mistake]:
     listed = f"{100 * in_all:.0f} % in all; " + ", ".join(f"{row} {100 * x:.0f} %" for row, x in zip(e.rows, each))
     return [
         Mistake.of(
-            "unexplained",
+            UNEXPLAINED,
             "the model does not explain these forces, and no simple mistake that was tried does.",
             where="rows",
             expected=f"at most {100 * limit:.0f} % of all forces left over",
@@ -153,6 +153,11 @@ def _unexplained(e: Evidence, limit: float) -> list[Mistake]:
             hint="Check the geometry of the model, the order of its joints, and whether this log is of this machine.",
         )
     ]
+
+
+def most_left(settings: DiagnosisSettings) -> float:
+    """The share of all forces from which a diagnosis says that a model does not explain them."""
+    return MOST if settings.level == "fast" else settings.max_unexplained
 
 
 def _left(e: Evidence, other: Replacement | None = None) -> float:

@@ -158,10 +158,11 @@ SLOPE_ROUNDING = float(np.sqrt(np.finfo(float).eps))  # of the forces, per rad o
 @dataclass(frozen=True)
 class Examined:
     """`found`: damages, the clearest first, each with those that explain it nearly as well; `untestable`: (kind, where) of columns that the
-    parameters explain whole on this log."""
+    parameters explain whole on this log; `left`: share of the measured forces, noise included, that is left beside the damages."""
 
     found: list[list[Damage]]
     untestable: tuple[tuple[str, str], ...] = ()
+    left: float = 1.0
 
 
 def examine(
@@ -217,7 +218,14 @@ def examine(
     if IN_STEPS in asked and not any(d.kind == IN_STEPS for group in found for d in group):
         rounded = few_levels(fit, motions, rows, every, model)
         found = [*([d] for d in rounded if d.shift > settings.min_shift), *found]
-    return Examined(found, questions.untestable(every))
+    return Examined(found, questions.untestable(every), _left(x, questions.model))
+
+
+def _left(x: Samples, model: NoisyEquations) -> float:
+    """The share of the forces of the rows that a model leaves."""
+    weight = model.weight.max(axis=0)
+    left = model.plain.residual / np.where(weight > 0.0, weight, np.inf)
+    return float(np.linalg.norm(left) / max(np.linalg.norm(x.y * x.used), np.finfo(float).tiny))
 
 
 def _without_gross_errors(x: Samples, values: Array) -> Samples:
@@ -273,12 +281,14 @@ def signature_mistakes(
     *,
     gross: bool = False,
     settings: DiagnosisSettings = DEFAULT,
+    most: float = np.inf,
 ) -> list[Mistake]:
-    """What :func:`examine` finds, in words; what it cannot test is added to `untestable`."""
+    """What :func:`examine` finds, in words; what it cannot test is added to `untestable`. Nothing where it leaves more than `most` of all
+    forces: that is no explanation."""
     done = examine(fit, motions, sampling, samples, gross=gross, settings=settings)
     if untestable is not None and done.untestable:
         untestable.append(_untestable(done.untestable))
-    return [_mistake(fit.described, group) for group in done.found]
+    return [_mistake(fit.described, group) for group in done.found] if done.left <= most else []
 
 
 def _untestable(names: Sequence[tuple[str, str]]) -> str:

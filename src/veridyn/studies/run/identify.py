@@ -36,7 +36,7 @@ from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.friction.ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.selection import EssentialRule
-from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
@@ -48,6 +48,8 @@ from veridyn.studies.run.identified import IdentifyRun
 from veridyn.studies.run.machine import closing, own_formulation, study_machine
 from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.recordings import Recordings
+
+ASKED = DiagnosisSettings(level="full")
 
 
 def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) -> list[str]:
@@ -184,7 +186,9 @@ def _identified(
         still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
         found += still
         traces = traces_of(estimation.method)
-        found = with_traces(found, result.fit, plain(training), first, failed, untestable=untestable, traces=traces)
+        found = with_traces(
+            found, result.fit, plain(training), first, failed, untestable=untestable, traces=traces, settings=ASKED
+        )
         if first.filtering and estimation.settings.covariance == "white" and assumes_uncorrelated(estimation.method):
             found += attempt(
                 "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
