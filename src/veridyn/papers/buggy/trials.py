@@ -36,6 +36,7 @@ from veridyn.papers.buggy.observers import (
     BuggyObserver,
     Scored,
     best_observer,
+    score_track,
     scored,
     standing_start,
 )
@@ -161,7 +162,7 @@ def outages(
         rng = np.random.default_rng([seed, 60])
         truth = driven(drawn_vehicle(rng), how, torque=torque_at)
         log = silenced(truth.log(rng, model.sensors), gone)
-        return Outage(scored(observer.observe(model, log, start), truth), gone)
+        return Outage(score_track(observer.track(model, log, start), truth), gone)
 
     yield from shared(work, seeds, "driving without GPS", progress, MOST_LONG_AT_ONCE)
 
