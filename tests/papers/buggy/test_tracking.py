@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from veridyn.observe.filters.passage import Stepped
 from veridyn.observe.observation import Observation
+from veridyn.observe.result import Belief
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import best_observer, score_track, scored, standing_start
@@ -51,6 +53,24 @@ def test_samples_may_come_in_parts_of_any_length(both: tuple[Observation, BuggyT
     for length in lengths:
         room.take(first, x[first : first + length], P[first : first + length])
         first += length
-    track = room.track(found.t, found.inputs)
+    _same(room.track(found.t, found.inputs), whole)
+
+
+def test_single_steps_may_come_between_others(both: tuple[Observation, BuggyTrack]):
+    """As where the machine code leaves some steps to Python: one by one, then many, then one by one to the end."""
+    found, whole = both
+    x, P = np.asarray(found.track.x), np.asarray(found.track.P)
+    room = TrackRoom(found.system, len(x), x.shape[1])
+    single, many = [*range(70), *range(130, len(x))], range(70, 130)
+    for k in range(len(x)):
+        if k in single:
+            room.put(k, Stepped(None, Belief(x[k], P[k], float(found.t[k])), None, None))  # pyright: ignore[reportArgumentType]
+        elif k == many[0]:
+            np.testing.assert_array_equal(room.belief(k - 1, found.t).P, P[k - 1])
+            room.take(k, x[many], P[many])
+    _same(room.track(found.t, found.inputs), whole)
+
+
+def _same(track: BuggyTrack, whole: BuggyTrack) -> None:
     for name in ("x", "sigma", "place", "some", "last"):
         np.testing.assert_allclose(getattr(track, name), getattr(whole, name), rtol=1e-12, err_msg=name)

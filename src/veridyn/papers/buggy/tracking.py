@@ -26,6 +26,7 @@ from veridyn.observe.result import Belief
 
 SKIP = 20  # samples left out at the start
 NEES_EVERY = 25  # samples from one covariance that is kept to the next
+SINGLES = 50  # results of single steps that are taken in at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +63,14 @@ class TrackRoom:
         self._x, self._variances = np.empty((count, size)), np.empty((count, 2 * system.f))
         self._place, self._last = np.empty((count, 2, 2)), np.empty((n, n))
         self._some = np.empty((len(range(SKIP, count, NEES_EVERY)), n, n))
+        self._waiting: list[tuple[Array, Array]] = []  # states and covariances of single steps
+        self._filled = 0  # samples
 
     def take(self, first: int, x: Array, P: Array) -> None:
-        """The states x (k, size) and covariances P (k, n, n) of the samples from `first` on."""
+        """The states x (k, size) and covariances P (k, n, n) of the samples from `first` on, the next ones."""
+        self._take_waiting()
+        assert first == self._filled
+        self._filled += len(x)
         system, f, here = self._system, self._system.f, slice(first, first + len(x))
         variances = np.diagonal(P, axis1=1, axis2=2)[:, : 2 * f].copy()
         attitude = system.model.reporting(system.split(x)[0])  # a tree reports angles in place of turns
@@ -75,9 +81,18 @@ class TrackRoom:
         self._some[(first + kept - SKIP) // NEES_EVERY] = P[kept]
         self._last[:] = P[-1]
 
-    def put(self, k: int, passed: Passage) -> None:
+    def put(self, _: int, passed: Passage) -> None:
         """The result of one step."""
-        self.take(k, passed.belief.x[None], passed.belief.P[None])
+        self._waiting.append((passed.belief.x, passed.belief.P))
+        if len(self._waiting) == SINGLES:
+            self._take_waiting()
+
+    def _take_waiting(self) -> None:
+        """Single steps, whose turn to the reported angles costs more than they do, unless it is one of many."""
+        if self._waiting:
+            x, P = (np.array(every) for every in zip(*self._waiting, strict=True))
+            self._waiting.clear()
+            self.take(self._filled, x, P)
 
     def put_rows(self, first: int, count: int, rows: Array) -> None:
         """The results of `count` steps from `first` on, a row each."""
@@ -86,10 +101,12 @@ class TrackRoom:
 
     def belief(self, k: int, t: Array) -> Belief:
         """That of the last sample so far, which is the sample k."""
+        self._take_waiting()
         return Belief(self._x[k].copy(), self._last.copy(), float(t[k]))
 
     def track(self, t: Array, inputs: Array) -> BuggyTrack:
         """What has been filled."""
+        self._take_waiting()
         sigma = np.sqrt(self._variances)
         return BuggyTrack(self._system, t, self._x, inputs, sigma, self._place, self._some, self._last)
 
