@@ -39,7 +39,17 @@ from veridyn.papers.buggy.observers import (
     standing_start,
 )
 from veridyn.papers.buggy.tracking import SKIP, BuggyTrack
-from veridyn.papers.buggy.trials import INPUT_FAULTS, OUTAGE_S, SILENT, FaultRun, Outage, fault_runs, outages, shared
+from veridyn.papers.buggy.trials import (
+    INPUT_FAULTS,
+    MOST_WHOLE_AT_ONCE,
+    OUTAGE_S,
+    SILENT,
+    FaultRun,
+    Outage,
+    fault_runs,
+    outages,
+    shared,
+)
 from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
 
@@ -362,7 +372,8 @@ def _windy(model: Machine, duration: float, seed: int, logs: int, progress: Prog
         white = observers()[job[0]].observe(model, job[1], start).whiteness(SKIP)
         return [white[f"{output}.x"].p_value for output in ("gps", "gps_velocity")]
 
-    every = list(shared(work, [(name, log) for name in names for log in recorded], "head wind", progress))
+    jobs = [(name, log) for name in names for log in recorded]
+    every = list(shared(work, jobs, "head wind", progress, MOST_WHOLE_AT_ONCE))
     for k, name in enumerate(names):
         chances = zip(*every[k * logs : (k + 1) * logs], strict=True)
         combined = [float(chi2.sf(-2.0 * np.log(some).sum(), 2 * len(some))) for some in chances]
