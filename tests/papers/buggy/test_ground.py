@@ -59,10 +59,7 @@ def test_an_observer_that_knows_the_ground_is_better_than_one_that_takes_it_for_
     road, flat = surveyed_road(heights, 1.0, 1.0), surveyed_road(0.0 * heights, 1.0, 1.0)
     truth = driven(machine, how, road=road)
     log = truth.log(np.random.default_rng(8), machine.sensors)
-    scores = []
-    for known in (road, flat):
-        system, t, x, P, _ = along_road(rough(error_ekf()), machine, log, known)
-        scores.append(score_track(system, t, x, P, truth))
+    scores = [score_track(along_road(rough(error_ekf()), machine, log, known), truth) for known in (road, flat)]
     errors = [np.sqrt(np.mean(s.of("base.pitch")[0] ** 2)) for s in scores]
     assert errors[0] < 0.2 * errors[1]
 
@@ -104,8 +101,8 @@ def test_a_receiver_of_a_metre_brings_an_uncertain_start_in():
     truth = driven(machine, three_turns(2.0), road=flat)
     log, start = truth.log(np.random.default_rng(8), machine.sensors), standing_start(machine)
     begin = {**start, "base.x": start["base.x"] + START_M, "base.yaw": start["base.yaw"] - START_RAD}
-    system, t, x, P, _ = along_road(uncertain(best_observer()), machine, log, flat, begin)
-    error, sigma = score_track(system, t, x, P, truth).of("base.x")
+    track = along_road(uncertain(best_observer()), machine, log, flat, begin)
+    error, sigma = score_track(track, truth).of("base.x")
     # One over the root of 1/START_M² and a hundred fixes; what velocities add to it is small in two seconds.
     assert sigma[-1] == pytest.approx(1.0 / np.sqrt(1.0 / START_M**2 + 100.0), rel=0.05)
     assert abs(error[-1]) < 3.0 * sigma[-1] < abs(error[0])

@@ -7,7 +7,6 @@ import pytest
 
 from veridyn.model.experiment import Experiment
 from veridyn.observe.filters.methods import ErrorEKF
-from veridyn.observe.observation import Observation
 from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import CORNERS, buggy
 from veridyn.papers.buggy.observers import (
@@ -17,11 +16,13 @@ from veridyn.papers.buggy.observers import (
     error_ekf,
     force_observer,
     run_observers,
+    score_track,
     scored,
     standing_start,
     with_course,
     with_edges,
 )
+from veridyn.papers.buggy.tracking import BuggyTrack
 from veridyn.spatial.rotations import matrix_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
@@ -38,15 +39,15 @@ def log(truth: BuggyTruth) -> Experiment:
 
 
 @pytest.fixture(scope="module")
-def found(log: Experiment) -> dict[str, Observation]:
+def tracks(log: Experiment) -> dict[str, BuggyTrack]:
     """The truth differs by its rolling resistance alone, which is what the observers are told."""
     model = buggy(rolling_resistance=0.030)
     return dict(run_observers(model, log, standing_start(model), model_error=None))
 
 
 @pytest.fixture(scope="module")
-def scores(truth: BuggyTruth, found: dict[str, Observation]) -> dict[str, Scored]:
-    return {name: scored(observation, truth) for name, observation in found.items()}
+def scores(truth: BuggyTruth, tracks: dict[str, BuggyTrack]) -> dict[str, Scored]:
+    return {name: score_track(track, truth) for name, track in tracks.items()}
 
 
 def test_each_observer_is_better_than_the_one_before(scores: dict[str, Scored]):
@@ -57,21 +58,23 @@ def test_each_observer_is_better_than_the_one_before(scores: dict[str, Scored]):
     assert scores["force"].rms("wheel_speed") < 0.06
 
 
-def test_correction_by_forces_alone_never_jumps_and_lags(found: dict[str, Observation], scores: dict[str, Scored]):
+def test_correction_by_forces_alone_never_jumps_and_lags(tracks: dict[str, BuggyTrack], scores: dict[str, Scored]):
     """Places change by rates alone, to the trapezoidal rule; errors are larger than with all three corrected, and below the errorEKF's."""
-    alone, every = found["force_alone"], found["force"]
-    dt = np.diff(alone.t)[:, None]
-    jumps = [
-        np.abs(np.diff(o.q[:, :3], axis=0) - 0.5 * dt * (o.qd[1:, :3] + o.qd[:-1, :3])).max() for o in (alone, every)
-    ]
+    jumps = []
+    for track in (tracks["force_alone"], tracks["force"]):
+        q, qd, _, _ = track.system.split(track.x)
+        moved = 0.5 * np.diff(track.t)[:, None] * (qd[1:, :3] + qd[:-1, :3])
+        jumps.append(np.abs(np.diff(q[:, :3], axis=0) - moved).max())
     assert jumps[0] < 1e-12 and jumps[1] > 1e-6
     for quantity in ("x", "xd", "wheel_angle"):
         assert scores["force"].rms(quantity) < scores["force_alone"].rms(quantity) < scores["error_ekf"].rms(quantity)
 
 
-def test_rows_as_printed_know_the_attitude_alone(found: dict[str, Observation]):
+def test_rows_as_printed_know_the_attitude_alone(log: Experiment):
     """Equation 116: derivatives of the reading by attitude at constant accelerations, −[a]× of the reading at the chassis itself."""
-    printed, full = found["error_ekf_printed"], found["error_ekf"]
+    model, short = buggy(rolling_resistance=0.030), _first(log, 0.5)
+    made = error_ekf(accelerometer="attitude"), error_ekf()
+    printed, full = (o.observe(model, short, standing_start(model)) for o in made)
     names, outputs = printed.system.states, printed.system.outputs
     rows = [outputs.index(f"accelerometer.{axis}") for axis in "xyz"]
     H = printed.estimates.H[200][rows]
@@ -130,22 +133,21 @@ def test_variance_of_a_place_is_a_sawtooth_between_fixes(scores: dict[str, Score
         assert (change[fix] < 0.0).all() and (change[~fix] > 0.0).all(), name
 
 
-def test_suspensions_in_the_filter_are_never_known(found: dict[str, Observation]):
+def test_suspensions_in_the_filter_are_never_known(tracks: dict[str, BuggyTrack]):
     """28 states: within three seconds the deviation of every suspension more than doubles."""
-    large = found["error_ekf_28"]
+    large = tracks["error_ekf_28"]
     names = large.system.states
-    P = np.asarray(large.track.P)
-    carried = [n for n in names if not n.startswith("state.") and P[-1, names.index(n), names.index(n)] > 0.0]
+    carried = [n for n in names if not n.startswith("state.") and large.last[names.index(n), names.index(n)] > 0.0]
     assert len(carried) == 28
     for name in SUSPENSIONS:
         k = names.index(name)
-        assert P[-1, k, k] > 4.0 * P[0, k, k]
+        assert large.sigma[-1, k] > 2.0 * large.sigma[0, k]
 
 
-def test_the_error_ekf_leaves_suspensions_to_the_model(found: dict[str, Observation]):
-    small = found["error_ekf"]
+def test_the_error_ekf_leaves_suspensions_to_the_model(tracks: dict[str, BuggyTrack]):
+    small = tracks["error_ekf"]
     names = small.system.states
-    P = np.asarray(small.track.P)[-1]
+    P = small.last
     for name in SUSPENSIONS:
         k = names.index(name)
         assert P[k, k] == 0.0 and P[names.index(f"{name}_dot"), names.index(f"{name}_dot")] == 0.0

@@ -56,7 +56,7 @@ def run_steps(
     them where the filter has no gate that remembers. `goes_on`: the start is what another run knew at some time, and needs no check."""
     belief = start if goes_on else starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
-    _fill(history, step, settings, log, belief, progress)
+    fill(history, step, settings, log, belief, progress)
     return history.estimates(log.t, settings.name)
 
 
@@ -66,11 +66,11 @@ def run_likelihood(
     """:func:`run_steps` without what it is not asked for here."""
     belief = start if goes_on else starting_belief(system, start, float(log.t[0]))
     found = RunLikelihood(len(log), len(system.states), len(system.outputs), len(belief.x))
-    _fill(found, step, settings, log, belief)
+    fill(found, step, settings, log, belief)
     return found
 
 
-class _Filled(Protocol):
+class Filled(Protocol):
     """What a run fills, row by row or many rows at once."""
 
     def put(self, k: int, passed: Passage) -> None: ...
@@ -78,9 +78,10 @@ class _Filled(Protocol):
     def belief(self, k: int, t: Array) -> Belief: ...
 
 
-def _fill(
-    history: _Filled, step: Passing, settings: Filter, log: Measurements, belief: Belief, progress: Progress = silent
+def fill(
+    history: Filled, step: Passing, settings: Filter, log: Measurements, belief: Belief, progress: Progress = silent
 ) -> None:
+    """Run from `belief` along readings of the system's outputs, and hand over what each step leaves, in order."""
     flags = in_order(settings, log).flags
     size, n, m = len(belief.x), len(belief.P), log.values.shape[1]
     together = max(1, min(MARCHED, HELD_NUMBERS // (2 * size + 3 * n**2 + 2 * n * m)))

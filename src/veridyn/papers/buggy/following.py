@@ -45,21 +45,18 @@ from veridyn.mechanics.tree.steps.record import (
 )
 from veridyn.mechanics.tree.steps.states import state_error
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.observation import Observation
-from veridyn.observe.result import Estimates
+from veridyn.papers.buggy.tracking import BuggyTrack
 
 Numbers = NDArray[np.int64]
 DERIVATIVE_EVERY = 5  # steps from one ∂z̈/∂u to the next
 
 
-def follow_by_forces(found: Observation, seconds: float) -> Observation:
-    """The motion of a model that is driven after an observation with estimated forces, T `seconds` behind it; deviations are the filter's.
+def follow_by_forces(found: BuggyTrack, seconds: float) -> BuggyTrack:
+    """The motion of a model that is driven after a track with estimated forces, T `seconds` behind it; deviations are the filter's.
 
     Causal: the forces of a step come from the estimate before it.
     """
-    system, track = found.system, found.track
-    assert isinstance(track, Estimates)  # a filter that ran forward on a tree
-    return replace(found, track=replace(track, x=followed(system, track.t, track.x, found.inputs, seconds)))
+    return replace(found, x=followed(found.system, found.t, found.x, found.inputs, seconds))
 
 
 def followed(system: MachineSystem, t: Array, x: Array, inputs: Array, seconds: float) -> Array:

@@ -23,9 +23,8 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.filter import Passing, starting_belief
-from veridyn.observe.machine import MachineSystem
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
-from veridyn.papers.buggy.following import followed
+from veridyn.papers.buggy.following import follow_by_forces
 from veridyn.papers.buggy.machine import INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
     FOLLOWING_S,
@@ -39,6 +38,7 @@ from veridyn.papers.buggy.observers import (
     score_track,
     standing_start,
 )
+from veridyn.papers.buggy.tracking import BuggyTrack, TrackRoom
 from veridyn.papers.buggy.trials import shared
 from veridyn.progress import Progress, silent
 
@@ -139,11 +139,11 @@ def ground_run(model: Machine, resistance: float, duration: float, seed: int, pr
         observer = rough(observers()[job[1]])
         if job[0] == "coarse":
             observer = uncertain(observer)
-        system, t, x, P, inputs = along_road(observer, machine, recorded, survey, begin)
-        found = {job[1]: score_track(system, t, x, P, truth)}
+        track = along_road(observer, machine, recorded, survey, begin)
+        found = {job[1]: score_track(track, truth)}
         if job[1] == "force":
-            found["force_alone"] = score_track(system, t, followed(system, t, x, inputs, FOLLOWING_S), P, truth)
-        return {"plain": score_plain(system, plain, truth), **found}
+            found["force_alone"] = score_track(follow_by_forces(track, FOLLOWING_S), truth)
+        return {"plain": score_plain(track.system, plain, truth), **found}
 
     jobs = [(case, name) for case in cases for name in observers()]
     scores: dict[str, dict[str, Scored]] = {case: {} for case in cases}
@@ -190,8 +190,8 @@ def rough(observer: BuggyObserver) -> BuggyObserver:
 
 def along_road(
     observer: BuggyObserver, model: Machine, log: Experiment, road: Road, start: Mapping[str, float] | None = None
-) -> tuple[MachineSystem, Array, Array, Array, Array]:
-    """An observer sample by sample, with the road below the wheels of its own belief: system, times, states, covariances, inputs."""
+) -> BuggyTrack:
+    """An observer sample by sample, with the road below the wheels of its own belief."""
     below, t = RoadBelow(model, road), log[INPUTS[0]].t
     machine, log = observer.prepared(model, log, model.sensors)
     setup = observer.setup(start or standing_start(model), (*INPUTS, *below.names))
@@ -200,11 +200,12 @@ def along_road(
     passing, belief = Passing(setup.method, seen), starting_belief(seen, system.belief(q, qd), float(t[0]))
     rows, deviations = readings_in(log, system.outputs)
     codes, own = np.isnan(rows).astype(np.int8), np.isfinite(deviations)
-    x, P = np.empty((len(t), len(belief.x))), np.empty((len(t), len(belief.P), len(belief.P)))
+    room = TrackRoom(system, len(t), len(belief.x))
     inputs = np.column_stack([*(log[name].values for name in INPUTS), np.empty((len(t), len(below.names)))])
     for k, time in enumerate(t.tolist()):
         inputs[k, len(INPUTS) :] = below(belief.x[: system.nq])
         before, sigma = inputs[max(k - 1, 0)], deviations[k] if own[k].any() else None
-        belief = passing(belief, before, time, rows[k], codes[k], inputs[k], sigma).belief
-        x[k], P[k] = belief.x, belief.P
-    return system, t, x, P, inputs
+        passed = passing(belief, before, time, rows[k], codes[k], inputs[k], sigma)
+        room.put(k, passed)
+        belief = passed.belief
+    return room.track(t, inputs)

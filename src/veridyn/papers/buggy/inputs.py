@@ -17,7 +17,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.papers.buggy.drive import DRIVES, BuggyDrive, BuggyTruth, brake_channels, driven
 from veridyn.papers.buggy.machine import buggy
-from veridyn.papers.buggy.observers import Scored, run_observers, scored, standing_start
+from veridyn.papers.buggy.observers import Scored, run_observers, score_track, standing_start
 from veridyn.papers.buggy.trials import shared
 from veridyn.progress import Progress, silent
 
@@ -73,7 +73,7 @@ def input_run(model: Machine, resistance: float, duration: float, seed: int, pro
     logs = {"exact": log, "measured": with_measured_inputs(log, truth, rng)}
 
     def work(job: tuple[str, str]) -> Scored:
-        return scored(dict(run_observers(model, logs[job[0]], start, names=(job[1],)))[job[1]], truth)
+        return score_track(dict(run_observers(model, logs[job[0]], start, names=(job[1],)))[job[1]], truth)
 
     jobs = [(case, name) for case in logs for name in NAMES]
     found = dict(zip(jobs, shared(work, jobs, "measured inputs", progress), strict=True))

@@ -68,6 +68,7 @@ from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.buggy.drive import RATE, BuggyTruth, Standing, settle
 from veridyn.papers.buggy.following import follow_by_forces
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
+from veridyn.papers.buggy.tracking import NEES_EVERY, SKIP, BuggyTrack, tracked_run
 from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
@@ -86,8 +87,6 @@ INPUTS = ("drive_rl", "drive_rr", "q.rack", "qd.rack", "qdd.rack")
 PUSHED = ("base.x", "base.y", "base.yaw", *SPINS)
 WHEEL = PulseWheel(holes=40)
 FOLLOWING_S = 0.1  # s, in which forces alone bring the model to where the filter has it
-SKIP = 20  # samples left out at the start
-NEES_EVERY = 25  # samples from one NEES to the next
 QUANTITIES: dict[str, tuple[str, ...]] = {
     "x": ("base.x",),
     "y": ("base.y",),
@@ -167,6 +166,14 @@ class BuggyObserver:
         machine, log = self.prepared(machine, log, machine.sensors if sensors is None else sensors)
         with noted():  # the study judges its observers by the truth: some have a model that is wrong on purpose
             return observe_with(self.setup(start), machine, log)
+
+    def track(
+        self, machine: Machine, log: Experiment, start: Mapping[str, float], sensors: Sequence[Sensor] | None = None
+    ) -> BuggyTrack:
+        """:meth:`observe` without what a study does not read."""
+        machine, log = self.prepared(machine, log, machine.sensors if sensors is None else sensors)
+        with noted():
+            return tracked_run(self.setup(start), machine, log)
 
     def beside(
         self, machine: Machine, log: Experiment, start: Mapping[str, float], inputs: Sequence[str] = INPUTS
@@ -282,12 +289,12 @@ def run_observers(
     start: Mapping[str, float],
     model_error: BuggyModelError | None = MODEL_ERROR,
     names: Sequence[str] | None = None,
-) -> Iterator[tuple[str, Observation]]:
+) -> Iterator[tuple[str, BuggyTrack]]:
     """Every observer along a log, or those of `names`; correction by forces alone goes on from the filter that estimates forces."""
     for name, observer in observers(model_error).items():
         if names is not None and name not in names:
             continue
-        found = observer.observe(machine, log, start)
+        found = observer.track(machine, log, start)
         if name == "force":
             yield "force_alone", follow_by_forces(found, FOLLOWING_S)
         yield name, found
@@ -351,23 +358,18 @@ class Scored:
 
 def scored(found: Observation, truth: BuggyTruth) -> Scored:
     """The errors of an observation against the truth, from sample SKIP on."""
-    return score_track(found.system, found.estimates.t, np.asarray(found.track.x), np.asarray(found.track.P), truth)
+    x, P = np.asarray(found.track.x), np.asarray(found.track.P)
+    return score_track(BuggyTrack.of(found.system, found.estimates.t, x, P, found.inputs), truth)
 
 
-def score_track(system: MachineSystem, t: Array, x: Array, P: Array, truth: BuggyTruth) -> Scored:
-    """The errors of states x (N, n) with covariances P (N, n, n) at times t (N,), from sample SKIP on."""
-    model, t, x, P = system.model, t[SKIP:], x[SKIP:], P[SKIP:]
-    at = np.rint(t * RATE).astype(int)
-    q, qd, _, _ = system.split(x)
-    n = 2 * system.f
-    errors = wrapped(model.local(q, qd) - model.local(truth.q[at], truth.qd[at]), system.states[:n])
-    variances = np.diagonal(P, axis1=1, axis2=2)[:, :n].copy()
-    attitude = model.reporting(q)  # a tree has one set of coordinates, and reports angles in place of turns
-    if attitude is not None:
-        f = system.f
-        variances[:, :f] = ((attitude @ P[:, :f, :f]) * attitude).sum(axis=2)
-    sigma = np.sqrt(variances)
-    return Scored(t, system.states[:n], errors, sigma, _nees(system, truth, at, q, qd, P))
+def score_track(track: BuggyTrack, truth: BuggyTruth) -> Scored:
+    """The errors of a track, from sample SKIP on."""
+    system, t = track.system, track.t[SKIP:]
+    model, at = system.model, np.rint(t * RATE).astype(int)
+    q, qd, _, _ = system.split(track.x[SKIP:])
+    names = system.states[: 2 * system.f]
+    errors = wrapped(model.local(q, qd) - model.local(truth.q[at], truth.qd[at]), names)
+    return Scored(t, names, errors, track.sigma[SKIP:], _nees(track, truth, at, q, qd))
 
 
 def score_plain(system: MachineSystem, plain: BuggyTruth, truth: BuggyTruth) -> Scored:
@@ -385,11 +387,11 @@ def wrapped(errors: Array, names: tuple[str, ...]) -> Array:
     return out
 
 
-def _nees(system: MachineSystem, truth: BuggyTruth, at: NDArray[np.int64], q: Array, qd: Array, P: Array) -> float:
+def _nees(track: BuggyTrack, truth: BuggyTruth, at: NDArray[np.int64], q: Array, qd: Array) -> float:
     """The mean of dᵀ P⁻¹ d over the number of states that the filter carries, along the run."""
-    model, n = system.model, 2 * system.f
-    carried = np.flatnonzero(np.diag(P[-1])[:n] > 0.0)
+    model, n = track.system.model, 2 * track.system.f
+    carried = np.flatnonzero(np.diag(track.last)[:n] > 0.0)
     some = slice(None, None, NEES_EVERY)
     d = model.difference(truth.q[at[some]], truth.qd[at[some]], q[some], qd[some])[:, carried]
-    solved = np.linalg.solve(P[some][:, carried[:, None], carried], d[:, :, None])[:, :, 0]
+    solved = np.linalg.solve(track.some[:, carried[:, None], carried], d[:, :, None])[:, :, 0]
     return float(np.mean((d * solved).sum(axis=1))) / len(carried)

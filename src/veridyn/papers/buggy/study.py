@@ -15,15 +15,12 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import chi2
 
-from veridyn.arrays import Array
 from veridyn.errors import DataWarning
 from veridyn.files.machine.write import model_text
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.machine import MachineSystem
-from veridyn.observe.observation import Observation
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.ground import GROUND_S, START_RAD, GroundRun, coarse_sensors, ground_run, uncertain
 from veridyn.papers.buggy.inputs import InputRun, input_run
@@ -31,7 +28,6 @@ from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
 from veridyn.papers.buggy.observers import (
     INPUTS,
     QUANTITIES,
-    SKIP,
     SLOWEST_COURSE,
     Scored,
     best_observer,
@@ -39,10 +35,21 @@ from veridyn.papers.buggy.observers import (
     observers,
     run_observers,
     score_plain,
-    scored,
+    score_track,
     standing_start,
 )
-from veridyn.papers.buggy.trials import INPUT_FAULTS, OUTAGE_S, SILENT, FaultRun, Outage, fault_runs, outages, shared
+from veridyn.papers.buggy.tracking import SKIP, BuggyTrack
+from veridyn.papers.buggy.trials import (
+    INPUT_FAULTS,
+    MOST_WHOLE_AT_ONCE,
+    OUTAGE_S,
+    SILENT,
+    FaultRun,
+    Outage,
+    fault_runs,
+    outages,
+    shared,
+)
 from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
 
@@ -109,23 +116,6 @@ FULL = Extent()
 QUICK = Extent(
     logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0, ground=8.0, windy=1
 )
-
-
-@dataclass(frozen=True, eq=False)
-class BuggyTrack:
-    """Where an observer had the buggy: states `x` (N, n) at the times `t`, and the covariance of its place in the plane (N, 2, 2).
-
-    All that a filter leaves behind takes half a gigabyte for each drive.
-    """
-
-    system: MachineSystem
-    t: Array
-    x: Array
-    place: Array
-
-    @classmethod
-    def of(cls, found: Observation) -> BuggyTrack:
-        return cls(found.system, found.t, found.track.x, found.track.P[:, :2, :2].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +224,10 @@ def observed(
     def work(job: tuple[int, str]) -> tuple[dict[str, Scored], BuggyTrack | None]:
         k, name = job
         every = dict(run_observers(model, logs[k], start, names=(name,)))
-        example = BuggyTrack.of(every[name]) if job == (0, "ekf") else None
-        return {word: scored(one, truth) for word, one in every.items()}, example
+        return {word: score_track(one, truth) for word, one in every.items()}, every[name] if job == (
+            0,
+            "ekf",
+        ) else None
 
     scores: dict[str, list[Scored]] = {}
     examples = []
@@ -261,7 +253,7 @@ def as_printed(model: Machine, run: BuggyRun, progress: Progress = silent) -> di
     start["base.yaw"] += START_RAD
 
     def work(name: str) -> Scored:
-        return scored(uncertain(made[name]).observe(model, run.log, start), run.truth)
+        return score_track(uncertain(made[name]).track(model, run.log, start), run.truth)
 
     return dict(zip(made, shared(work, tuple(made), "rows as printed", progress), strict=True))
 
@@ -312,7 +304,7 @@ def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, prog
     def work(k: int) -> Scored:
         truth = runs[kinds[k % len(kinds)]].truth
         log = truth.log(np.random.default_rng([seeds[k], 1]), model.sensors)
-        return scored(observer.observe(model, log, start), truth)
+        return score_track(observer.track(model, log, start), truth)
 
     scores = list(shared(work, range(len(seeds)), "further logs", progress))
     every = [score.nees for score in scores]
@@ -344,7 +336,7 @@ def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: P
 
     def work(seed: int) -> Scored:
         log = truth.log(np.random.default_rng([seed, 2]), recorded)
-        return scored(observer.observe(model, log, start, biased), truth)
+        return score_track(observer.track(model, log, start, biased), truth)
 
     found = list(shared(work, seeds, "wrong start and bias", progress))
     late = min(CAUGHT, 0.5 * float(truth.t[-1]))
@@ -358,7 +350,7 @@ def _along(
 
     def work(seed: int) -> Scored:
         log = truth.log(np.random.default_rng([seed, 3]), sensors)
-        return scored(observer.observe(model, log, start, sensors), truth)
+        return score_track(observer.track(model, log, start, sensors), truth)
 
     yield from shared(work, seeds, what, progress)
 
@@ -380,7 +372,8 @@ def _windy(model: Machine, duration: float, seed: int, logs: int, progress: Prog
         white = observers()[job[0]].observe(model, job[1], start).whiteness(SKIP)
         return [white[f"{output}.x"].p_value for output in ("gps", "gps_velocity")]
 
-    every = list(shared(work, [(name, log) for name in names for log in recorded], "head wind", progress))
+    jobs = [(name, log) for name in names for log in recorded]
+    every = list(shared(work, jobs, "head wind", progress, MOST_WHOLE_AT_ONCE))
     for k, name in enumerate(names):
         chances = zip(*every[k * logs : (k + 1) * logs], strict=True)
         combined = [float(chi2.sf(-2.0 * np.log(some).sum(), 2 * len(some))) for some in chances]

@@ -36,6 +36,7 @@ from veridyn.papers.buggy.observers import (
     BuggyObserver,
     Scored,
     best_observer,
+    score_track,
     scored,
     standing_start,
 )
@@ -52,8 +53,9 @@ CHASSIS_HALF_WIDTH = 0.02
 ESTIMATED_ERROR = replace(MODEL_ERROR, planar=MODEL_ERROR.planar / 4.0, slip=MODEL_ERROR.slip / 4.0)
 Change = Callable[[Array, Array], Array]  # values from the fault on, and their times since then → what is read instead
 FAULT_GATE = 0.9999
-MOST_AT_ONCE = 4  # observations that are in memory at once: each of half a gigabyte for 20 s of driving
-MOST_LONG_AT_ONCE = 2  # of a minute, with 53 states: 2.5 GB each
+MOST_WHOLE_AT_ONCE = (
+    4  # whole observations in memory: each of half a gigabyte for 20 s of driving; a track needs a twentieth
+)
 Job = TypeVar("Job")
 Found = TypeVar("Found")
 FAULT_BEGINS_SHARE = 0.4  # of the drive: when a sensor fails
@@ -64,9 +66,9 @@ def shared(
     jobs: Sequence[Job],
     what: str,
     progress: Progress = silent,
-    most: int = MOST_AT_ONCE,
+    most: int | None = None,
 ) -> Iterator[Found]:
-    """work(job) of each job, in order, by as many threads as this process may use, and at most so many at once.
+    """work(job) of each job, in order, by as many threads as this process may use, and at most `most` at once.
 
     The work is machine code for the most part, and no job sees another's memory: results do not depend on the number of threads.
     """
@@ -161,9 +163,9 @@ def outages(
         rng = np.random.default_rng([seed, 60])
         truth = driven(drawn_vehicle(rng), how, torque=torque_at)
         log = silenced(truth.log(rng, model.sensors), gone)
-        return Outage(scored(observer.observe(model, log, start), truth), gone)
+        return Outage(score_track(observer.track(model, log, start), truth), gone)
 
-    yield from shared(work, seeds, "driving without GPS", progress, MOST_LONG_AT_ONCE)
+    yield from shared(work, seeds, "driving without GPS", progress)
 
 
 def frozen(values: Array, _: Array) -> Array:
@@ -263,4 +265,4 @@ def fault_runs(model: Machine, truth: BuggyTruth, seed: int, progress: Progress 
         found = observer.observe(model, changed, start)
         return FaultRun(fault, begins, sensor_findings(found, changed), scored(found, truth))
 
-    yield from shared(work, (None, *FAULTS), "sensors that fail", progress)
+    yield from shared(work, (None, *FAULTS), "sensors that fail", progress, MOST_WHOLE_AT_ONCE)

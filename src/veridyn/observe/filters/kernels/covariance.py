@@ -134,14 +134,26 @@ def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array,
             out[a, b] = (room[a, b] + room[b, a]) / 2.0 + Q[a, b] if dt > 0.0 else P[a, b]
 
 
-@core
+@summing
 def _multiply_some(A: Array, B: Array, some: Array, out: Array) -> None:
-    """out = A B, where rows of B with `some` = 0 are zero."""
+    """out = A B, where rows of B with `some` = 0 are zero; four of them at a time, so that `out` is read and written once for the four."""
     size = len(A)
     for a in range(size):
         for b in range(size):
             out[a, b] = 0.0
-        for j in range(size):
+        for k in range(size // 4):
+            j = 4 * k
+            f, g = A[a, j] * some[j], A[a, j + 1] * some[j + 1]
+            h, i = A[a, j + 2] * some[j + 2], A[a, j + 3] * some[j + 3]
+            if f != 0.0 or g != 0.0 or h != 0.0 or i != 0.0:
+                for b in range(size):
+                    total = out[a, b]
+                    total += f * B[j, b]
+                    total += g * B[j + 1, b]
+                    total += h * B[j + 2, b]
+                    total += i * B[j + 3, b]
+                    out[a, b] = total
+        for j in range(size - size % 4, size):
             factor = A[a, j] * some[j]
             if factor != 0.0:
                 for b in range(size):
