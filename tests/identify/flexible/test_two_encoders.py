@@ -116,12 +116,12 @@ def test_a_gyroscope_on_the_link_shows_as_much():
     assert found.determined and abs(found.value - 500.0) < 3.0 * found.sigma < 5.0
 
 
-def test_play_is_refused():
-    bent = vd.model.Flexible(stiffness=4000.0, inertia=arm.ROTOR, backlash=0.01)
+def test_hysteresis_is_refused():
+    bent = vd.model.Flexible(stiffness=4000.0, inertia=arm.ROTOR, hysteresis=2.0, hysteresis_deflection=1e-3)
     rigid = vd.Machine.build(
         [vd.Link(name="bar", inertia=[0.1, 0, 0, 2.6, 0, 2.6, 4.8, 0, 0, 12.0])],
         [vd.Joint(name="hip", a="ground", b="bar", actuated=True)],
     )
     machine = vd.model.with_flexible_joints(rigid, {"hip": bent})
-    with pytest.raises(DataError, match="a stiffness beside backlash is not identified"):
+    with pytest.raises(DataError, match="a stiffness beside hysteresis is not identified"):
         identify_flexible(machine, vd.Experiment({}, "none"))

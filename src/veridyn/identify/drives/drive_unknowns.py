@@ -23,7 +23,7 @@ and in place of it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,8 @@ WITHIN_FACTOR = 4.0  # of armature, viscous and dry friction, one standard devia
 GAIN_SHARE = 0.1
 ZERO_SIGMA = 0.02  # rad or m
 DELAY_SIGMA = 0.005  # s
-ROUNDED_SPEED = 0.05  # rad/s or m/s below which the change of friction along the way is rounded off; f_s itself holds
+# rad/s or m/s below which the change of friction along the way is rounded off, unless a tick is too long for that; f_s itself holds
+ROUNDED_SPEED = 0.05
 STRIBECK_SPEED = 0.3  # rad/s or m/s
 LOAD_SIGMA = 0.3  # of μ and μ_b: gears lose a tenth to a third of a force
 ELEMENTS = {"inertia": "armature", "damper": "viscous", "coulomb": "coulomb"}  # kind of element → key
@@ -212,8 +213,14 @@ def only_joint(e: Element, group: Sequence[str]) -> str | None:
     return joint if len(e.on) == 1 and joint in group and e.on[joint] == 1.0 else None
 
 
-def rung_terms(machine: Machine, records: Sequence[DriveRecord]) -> tuple[tuple[DriveUnknown, Element], ...]:
-    """Further terms of friction of every joint with dry friction, their values zero, for the positions that records visit."""
+def rung_terms(
+    machine: Machine, records: Sequence[DriveRecord], rounded: Mapping[str, float] | None = None
+) -> tuple[tuple[DriveUnknown, Element], ...]:
+    """Further terms of friction of every joint with dry friction, their values zero, for the positions that records visit.
+
+    `rounded`: speeds below which the change along the way is rounded off, of joints where that is not ROUNDED_SPEED.
+    """
+    speeds = {} if rounded is None else rounded
     found: list[tuple[DriveUnknown, Element]] = []
     for e in machine.elements:
         joint = only_joint(e, machine.coordinates)
@@ -226,7 +233,7 @@ def rung_terms(machine: Machine, records: Sequence[DriveRecord]) -> tuple[tuple[
         if not (size > 0.0 and half > 0.0):
             continue
         u = f"((c - {middle:.3f})/{half:.3f})" if middle >= 0.0 else f"((c + {-middle:.3f})/{half:.3f})"
-        way, unit = f"tanh(v/{ROUNDED_SPEED:g})", "N*m" if turning else "N"
+        way, unit = f"tanh(v/{speeds.get(joint, ROUNDED_SPEED):g})", "N*m" if turning else "N"
         made = {
             key: law(
                 joint,

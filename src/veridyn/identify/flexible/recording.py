@@ -151,9 +151,9 @@ def _integrated(speed: Array, motor: Array, rate: float) -> Array:
     return angle + np.polyval(np.polyfit(t, motor - angle, 1), t)
 
 
-def refuse_play(joint: str, own: Flexible) -> None:
-    """Refuse a joint whose backlash or hysteresis the equations of a spring do not have."""
-    words = [word for word in ("backlash", "hysteresis") if getattr(own, word) != 0.0]
+def refuse_play(joint: str, own: Flexible, kinds: Sequence[str] = ("backlash", "hysteresis")) -> None:
+    """Refuse a joint with what of these kinds the equations do not have."""
+    words = [word for word in kinds if getattr(own, word) != 0.0]
     if words:
         hint = "Leave them out: what they do is then part of the stiffness."
         what = f"a stiffness beside {' and '.join(words)} is not identified."

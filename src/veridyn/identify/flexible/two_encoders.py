@@ -9,7 +9,8 @@ Most of what looks like deflection may be d θ̇, which viscous friction, f_v θ
 all joints are read by one device as a rule, so that each joint's delay helps the others'. Dry friction builds up over a distance δ,
 dz/dθ = (1 − sign(θ̇) z)/δ (Dahl), and keeps its value at standstill; that with which a log begins is unknown, as is the zero of
 its encoders. Where friction holds within less than an encoder resolves, it is anything between ±f_c: samples slower than a share of the
-largest speed are predicted, and not fitted. A stiffness is positive, and its prior is one of its logarithm.
+largest speed are predicted, and not fitted. A stiffness is positive, and its prior is one of its logarithm. Where the model states a
+backlash, its gap is estimated beside it, or found to be none (:mod:`~veridyn.identify.flexible.play`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean, part_at
-from veridyn.identify.flexible.posterior import ColouredPosterior, most_likely, posterior, whitenings
+from veridyn.identify.flexible.joint_equations import QUANTITIES, deflection, most_likely_joint, torque_through
+from veridyn.identify.flexible.play import estimate_with_gap, with_backlash
+from veridyn.identify.flexible.posterior import ColouredPosterior
 from veridyn.identify.flexible.recording import (
     JointRecording,
     JointSamples,
@@ -41,11 +44,6 @@ from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above
 
 VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
-PRESLIDING_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the way: distances over which dry friction may build up
-START_SIGMA = 3.0**-0.5  # of the share of dry friction with which a log begins: it is as likely anywhere from −1 to 1
-QUANTITIES = ("stiffness", "coulomb", "viscous", "delay", "relaxation")
-# of central differences: of log K, of shares of prior deviations of friction, s
-STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -91,7 +89,8 @@ class FlexibleJointFit:
 
     `estimate` is of log K, f_c, f_v, d, D/K and of each log the zero and the start of z; `own_delay` and its deviation are
     without the other joints. `dead_zone`: rad/s or m/s. `presliding`: the most
-    likely δ, rad or m.
+    likely δ, rad or m. `gap`: the prior deviation of a backlash, which is the last of the estimate; 0 where there is none. `odds`: the
+    logarithm of how many times likelier the logs are with a backlash than without, NaN where the model states none.
     """
 
     joint: str
@@ -104,6 +103,8 @@ class FlexibleJointFit:
     dead_zone: float
     presliding: float
     own_delay: tuple[float, float]
+    gap: float = 0.0
+    odds: float = np.nan
 
     @cached_property
     def quantities(self) -> Mapping[str, JointQuantity]:
@@ -129,6 +130,17 @@ class FlexibleJointFit:
                 prior=float(mean),
                 prior_sigma=float(wide),
                 determined=bool(ratio <= DETERMINED_SHARE),
+            )
+        if self.gap > 0.0:
+            value, sigma = float(p[-1]), float(s[-1])
+            found["backlash"] = JointQuantity(
+                name="backlash",
+                unit=angle,
+                value=value,
+                sigma=sigma,
+                prior=0.0,
+                prior_sigma=self.gap,
+                determined=sigma <= DETERMINED_SHARE * self.gap,
             )
         return found
 
@@ -156,8 +168,10 @@ class FlexibleJointFit:
         r = log if isinstance(log, JointRecording) else joint_recording(log, self.joint)
         samples = samples_of(r, self.inertia, min(self.settings.lowpass, 0.4 * r.rate), step=1)
         rubs, p = samples.dry_friction(self.presliding), self.estimate.values
-        base = _deflection(p, samples, rubs)
-        start = _deflection(p, samples, rubs, 1.0) - base
+        base = deflection(p, samples, rubs)
+        if self.gap > 0.0:
+            base = base + 0.5 * p[-1] * np.sign(torque_through(p, samples, rubs))
+        start = deflection(p, samples, rubs, 1.0) - deflection(p, samples, rubs)
         y, centred = samples.deflection - base, start - np.mean(start)
         power = float(centred @ centred)
         share = float(np.clip(centred @ y / power, -1.0, 1.0)) if power > 0.0 else 0.0
@@ -182,12 +196,15 @@ class FlexibleFit:
 
     def machine(self) -> Machine:
         """The machine with the stiffness and damping of these joints where they are determined, and a damping that is not negative."""
-        new = {}
+        new, machine = {}, self.described
         for c, fit in self.joints.items():
+            gap = fit.quantities.get("backlash")
+            if not np.isnan(fit.odds) and (gap is None or gap.determined):
+                machine = with_backlash(machine, c, 0.0 if gap is None else gap.value)
             for name in ("stiffness", "damping"):
                 x = fit.quantities[name]
                 new |= {f"{name}_{c}": x.value} if x.determined and x.value >= 0.0 else {}
-        return self.described.with_parameters(new) if new else self.described
+        return machine.with_parameters(new) if new else machine
 
     def notes(self) -> list[str]:
         """Sentences about what is not determined, and the motion that would determine it."""
@@ -200,6 +217,10 @@ class FlexibleFit:
                     f"prior's. Let the torque through the joint vary {fit.torque_factor:.2g} times as much at the same speeds: "
                     "accelerate harder, carry a load farther out, or press against a stop with the motor while the link stands."
                 )
+            if "backlash" in fit.undetermined:
+                out.append(f"The backlash of {c} is not determined. Load the joint both ways.")
+            if fit.gap == 0.0 and not np.isnan(fit.odds):
+                out.append(f"{c} shows no backlash: the logs are {np.exp(-fit.odds):.2g} times as likely without.")
         return out
 
     def summary(self) -> str:
@@ -228,7 +249,8 @@ def identify_flexible(
     ----------
     machine : Machine
         With flexible joints (``flexible: {stiffness, damping, inertia}``) whose rotor inertias are known. Priors: the stiffness, and
-        what it knows of that (``parameters: {sigma: …}``); so of friction, by elements of kind coulomb and damper on ``NAME_motor``.
+        what it knows of that (``parameters: {sigma: …}``); so of friction, by elements of kind coulomb and damper on ``NAME_motor``. A
+        ``backlash`` that it states, the order of magnitude of the gap, is the prior deviation of one that is estimated.
     logs : Experiment or sequence of Experiment
         Channels ``q.NAME`` (link), ``q.NAME_motor`` and ``force.NAME_motor`` (motor, in the units of the joint). Zeros of the encoders may
         differ from log to log.
@@ -267,7 +289,7 @@ def identify_flexible(
         hint = "Add flexible: {stiffness: …, inertia: …} to its joints."
         raise DataError("it has no flexible joint.", where=machine.name, hint=hint)
     for c in wanted or known:
-        refuse_play(c, known[c])
+        refuse_play(c, known[c], ("hysteresis",))
     data = [logs] if isinstance(logs, Experiment) else list(logs)
     chosen = {c: [joint_recording(log, c) for log in data] for c in wanted or known}
     fits = {c: _fitted(machine, c, recordings, own) for c, recordings in chosen.items()}
@@ -308,28 +330,19 @@ def _fitted(
                 what, where=part_at("joint", joint), hint="Record longer, or a faster motion.", source=r.log
             )
     mean, sigma = _prior(machine, joint, samples, s)
-    measured = np.concatenate([one.deflection for one in samples])
-    zeros = np.repeat(np.eye(len(samples)), [len(one) for one in samples], axis=0)
-    level, n, logs = float(np.mean(measured)), len(QUANTITIES), len(samples)
-    full_mean = np.concatenate([mean, np.full(logs, level), np.zeros(logs)])
-    wide = np.full(logs, max(1e3 * float(np.std(measured)), 1e-9))
-    full_sigma = np.concatenate([sigma, wide, np.full(logs, START_SIGMA)])
-    scale = np.array([1.0, sigma[1], sigma[2], 1.0, 1.0])
-    step = np.concatenate([np.array(STEPS) * scale, np.full(logs, 1e-6), np.full(logs, 1e-2)])
     way = max(float(np.ptp(r.motor)) for r in recordings)
-    noises = whitenings([one.t for one in samples])
-    distances, tried = [share * way for share in PRESLIDING_SHARES], list[ColouredPosterior]()
-    for distance in distances:
-        rubs = [one.dry_friction(distance) for one in samples]
-
-        def predict(p: Array, rubs: Sequence[Array] = rubs) -> Array:
-            starts = p[n + logs :].tolist()
-            made = [_deflection(p, one, z, z0) for one, z, z0 in zip(samples, rubs, starts, strict=True)]
-            return np.concatenate(made) + zeros @ p[n : n + logs]
-
-        start = tried[-1].values if tried else None
-        tried.append(posterior(predict, measured, noises, full_mean, full_sigma, step, start))
-    best, _, found = most_likely(tried)
+    found, distance = most_likely_joint(samples, mean, sigma, way)
+    gap, odds = 0.0, np.nan
+    if flexible.backlash > 0.0:
+        bands = [s.band or r.band for r in recordings]
+        wide, odds = estimate_with_gap(samples, found, distance, bands, mean, sigma, way, flexible.backlash)
+        if np.isneginf(odds):
+            what = "the torque through it hardly leaves zero, so that no backlash can be seen."
+            hint = "Load the joint both ways, or leave the backlash out."
+            raise DataError(what, where=part_at("joint", joint), hint=hint, source=recordings[0].log)
+        seen = float(wide[0].sigma[-1]) <= DETERMINED_SHARE * flexible.backlash
+        if not seen or (odds > 0.0 and wide[0].values[-1] > 0.0):
+            (found, distance), gap = wide, flexible.backlash
     own = (float(found.values[3]), float(found.sigma[3]))
     return FlexibleJointFit(
         joint=joint,
@@ -340,19 +353,11 @@ def _fitted(
         estimate=found,
         settings=s,
         dead_zone=zone,
-        presliding=distances[best],
+        presliding=distance,
         own_delay=own,
+        gap=gap,
+        odds=odds,
     )
-
-
-def _deflection(p: Array, x: JointSamples, rubs: Array, start: float = 0.0) -> Array:
-    """What the encoders show but for their zeros, with dry friction `rubs`; `start`: the share of it with which the log begins."""
-    compliance, coulomb, viscous, d, relaxation = np.exp(-p[0]), p[1], p[2], p[3], p[4]
-    z, z_rate, left, left_rate = rubs
-    torque = x.force - coulomb * (z + start * left) - viscous * x.speed
-    rate = x.force_rate - coulomb * (z_rate + start * left_rate) - viscous * x.acceleration
-    late = d * x.speed - d**2 / 2.0 * x.acceleration + d**3 / 6.0 * x.jerk
-    return compliance * (torque - (relaxation + d) * rate) + late
 
 
 def _prior(machine: Machine, joint: str, samples: Sequence[JointSamples], s: FlexibleSettings) -> tuple[Array, Array]:
