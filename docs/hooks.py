@@ -26,6 +26,7 @@ from study_keys import reference
 
 log = logging.getLogger("mkdocs.hooks.veridyn")
 NAME = re.compile(r"`(veridyn(?:\.\w+)+)`")
+LINK = re.compile(r'(?<=href=")([\w/.-]+)\.md(?=["#])')  # to a page of the documentation, by its source
 PACKAGE = Path(__file__).parent.parent / "src" / "veridyn"
 FLOORS = (
     "model",
@@ -104,6 +105,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         if _modules(parts[0]) and not _exists(parts):
             log.warning("%s names '%s', which is not in the source.", page.file.src_uri, name)
     return markdown
+
+
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Links of a notebook are left as they are written; in the repository they lead to sources, and on the site to pages."""
+    return LINK.sub(r"\1.html", output) if page.file.src_uri.endswith(".ipynb") else output
 
 
 def _exists(parts: list[str]) -> bool:

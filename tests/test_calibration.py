@@ -121,7 +121,7 @@ def test_the_door(capsys: pytest.CaptureFixture[str]) -> None:
     assert content["seed"] == 3 and content["quick"] is True
     keys = {"inside_one_sigma", "inside_two_sigma", "mean_z2", "largest_bias", "sigma_over_spread"}
     assert keys <= set(content["cases"][0]) and content["cases"][0]["runs"] == 4
-    assert main(["--runs", "4", "--case", "wls"]) == 0
+    assert main(["--runs", "2", "--case", "wls"]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("| case | runs |")
 
 
@@ -187,7 +187,7 @@ def test_workers_of_dask_change_nothing() -> None:
     from distributed import Client, LocalCluster
 
     def numbers(executor: Executor | None) -> dict[str, object]:
-        found = asdict(calibrate("wls", CASES["wls"], 6, 5, executor=executor))
+        found = asdict(calibrate("wls", CASES["wls"], 3, 5, executor=executor))
         return {key: value for key, value in found.items() if key not in ("case", "most_biased", "joint", "seconds")}
 
     alone = numbers(None)

@@ -4,6 +4,7 @@ Every import counts, also one inside a function or for type checkers only: a cir
 """
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,10 +22,18 @@ def modules(package: Path) -> dict[str, Path]:
     return found
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node; no import stands inside an expression."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for inner in getattr(node, name, ()):
+            yield inner
+            yield from statements(inner)
+
+
 def imports(text: str, known) -> set[str]:
     """The modules, of those that are known, that a source imports anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -57,7 +66,6 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-@cache
 @cache
 def graph_of(package: Path) -> dict[str, set[str]]:
     files = modules(package)

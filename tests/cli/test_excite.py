@@ -119,19 +119,19 @@ def words_of(*arguments: str) -> tuple[int, str]:
 
 def test_commands_of_drives_need_no_study_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    code, words = words_of("veridyn:leg.yaml", "--kind", "drive", "--ask", "thigh_drive.kp", "--duration", "5")
+    code, words = words_of("veridyn:leg.yaml", "--kind", "drive", "--ask", "thigh_drive.kp", "--duration", "4")
     assert code == 0, words
     assert "not all limits are those of the model file" in words and "guessed: range, speed" in words
     run = next((tmp_path / "runs").iterdir())
     result = json.loads((run / "result.json").read_text("utf-8"))
-    assert result["figures"]["asked"] == 1 and result["figures"]["duration"] == 5 and len(result["warnings"]) == 1
-    assert "veridyn excite leg.yaml --kind drive --ask thigh_drive.kp --duration 5" in (run / "report.html").read_text(
+    assert result["figures"]["asked"] == 1 and result["figures"]["duration"] == 4 and len(result["warnings"]) == 1
+    assert "veridyn excite leg.yaml --kind drive --ask thigh_drive.kp --duration 4" in (run / "report.html").read_text(
         "utf-8"
     )
     with (run / "commands.csv").open(encoding="utf-8") as file:
         rows = list(csv.reader(file))
     commands = np.array(rows[1:], dtype=float)
-    assert rows[0] == ["time [s]", "command.thigh [rad]", "command.calf [rad]"] and len(commands) == 1001
+    assert rows[0] == ["time [s]", "command.thigh [rad]", "command.calf [rad]"] and len(commands) == 801
     assert np.abs(commands[:, 1:]).max() <= 1.0 and np.abs(np.diff(commands[:, 1:], axis=0)).max() <= 5.0 / 200.0 + 1e-9
     kept = load_study(run / "study.yaml", "excite").study  # what was done can be done again, with other limits
     assert kept.drives.ask == ("thigh_drive.kp",) and set(kept.limits) == {"thigh", "calf"}

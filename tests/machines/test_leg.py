@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 import veridyn as vd
 from veridyn.identify.drives.drive_log import drive_records
 from veridyn.identify.drives.drive_unknowns import rung_terms
-from veridyn.machines.leg import DRIVES, JOINTS, QUANTUM, _equations, _simulated, demonstration, leg
+from veridyn.machines.leg import DRIVES, JOINTS, QUANTUM, LegDemo, _equations, _simulated, demonstration, leg
 from veridyn.model.motion import Motion
 
 
@@ -37,8 +39,13 @@ def test_the_leg_holds_where_friction_does() -> None:
         assert abs(d.kp * (asked[-1, joint] - q[-1, joint] - d.zero) - h) <= d.dry + d.slope * (q[-1, joint] - d.middle)
 
 
+@cache
+def made_once() -> LegDemo:
+    return demonstration(np.random.default_rng(4), quick=True)
+
+
 def test_what_is_recorded() -> None:
-    made, again = (demonstration(np.random.default_rng(4), quick=True) for _ in range(2))
+    made, again = made_once(), demonstration(np.random.default_rng(4), quick=True)
     for j in JOINTS:
         read, asked = made.training[f"position.{j}"], made.training[f"command.{j}"]
         assert np.array_equal(read.values, again.training[f"position.{j}"].values)
@@ -50,7 +57,7 @@ def test_what_is_recorded() -> None:
 
 def test_the_truth_of_friction_along_the_way_is_that_of_the_law() -> None:
     """fs + fq u as an identification writes it, u about the middle of what was read, is dry + slope (q − middle) of the true angle q."""
-    made = demonstration(np.random.default_rng(4), quick=True)
+    made = made_once()
     record = drive_records(made.model, made.training)[0].until(made.fitted)
     law = next(e for u, e in rung_terms(made.model, [record]) if u.name == "fq_calf")
     machine = made.model.with_elements([law])

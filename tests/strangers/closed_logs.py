@@ -44,14 +44,15 @@ class Stranger:
                 out.append(one.rotation[:, :2].T @ turn)
         return np.concatenate(out)
 
-    def position(self, drives: Array, near: Array) -> Array:
+    def position(self, drives: Array, near: Array) -> tuple[Array, Array]:
+        """All coordinates, and the rows of PinLoops.constraint there."""
         q = near.copy()
         q[self.own] = drives
         for _ in range(60):
             A = self.loops.constraint(q)
             gap = self._gap()
             if np.abs(gap).max() < 1e-12:
-                return q
+                return q, A
             step = np.linalg.lstsq(A[:, self.rest], gap, rcond=1e-9)[0]
             q[self.rest] -= step * min(1.0, 0.3 / max(np.abs(step).max(), 1e-12))
         raise ValueError("out of reach")
@@ -79,12 +80,12 @@ class Stranger:
         G = np.zeros((N, n, len(self.own)))
         near = self.start
         for k in range(N):
-            whole[k] = near = self.position(q[k], near)
-            A = self.loops.constraint(near)
-            G[k] = self.loops.projection(near)
+            whole[k], A = self.position(q[k], near)
+            near = 2.0 * whole[k] - whole[k - 1] if k else whole[k]  # the next step is about as long as this one
+            G[k] = self.loops.projection(whole[k], A)
             speed[k] = G[k] @ qd[k]
             bent[k, self.own] = qdd[k]
-            right = -(A[:, self.own] @ qdd[k] + self._drift(near, speed[k]))
+            right = -(A[:, self.own] @ qdd[k] + self._drift(whole[k], speed[k]))
             bent[k, self.rest] = np.linalg.lstsq(A[:, self.rest], right, rcond=1e-9)[0]
         made = Motion(t, whole, speed, bent)
         on_joints = self.loops.open.inverse_dynamics(made) + self._friction(speed)

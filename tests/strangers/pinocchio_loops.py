@@ -82,9 +82,9 @@ class PinLoops:
         ]
         return float(max(gaps, default=0.0))
 
-    def projection(self, q: Array) -> Array:
-        """∂q/∂q_a from the null space of the constraint."""
-        A = self.constraint(q)
+    def projection(self, q: Array, A: Array | None = None) -> Array:
+        """∂q/∂q_a from the null space of the constraint; A where its rows at q are known already."""
+        A = self.constraint(q) if A is None else A
         _, s, Vt = np.linalg.svd(A)
         null = Vt[int((s > 1e-9 * s[0]).sum()) :].T
         own = [k for k, on in enumerate(self.tree.actuated) if on]
