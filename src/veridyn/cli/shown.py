@@ -15,7 +15,7 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
 
 if TYPE_CHECKING:
-    from veridyn.studies.run.identified import IdentifyRun
+    from veridyn.studies.run.estimation import IdentifyRun
 
 
 def print_identified(run: IdentifyRun, result: Result) -> None:

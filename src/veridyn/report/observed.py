@@ -24,7 +24,7 @@ from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.signals.drive import DriveLog
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.run.identified import IdentifiedDrive
+from veridyn.studies.run.estimation import IdentifiedDrive
 from veridyn.studies.run.observe_log import WithheldOutput, withheld_outputs
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 from veridyn.view.meshes import solids_of

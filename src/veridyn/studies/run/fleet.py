@@ -28,8 +28,7 @@ from veridyn.studies.config.identify_sections import MACHINE_NAME, MACHINE_PLACE
 from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of, on_cluster
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of, on_cluster
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.preparing import Preparing

@@ -43,8 +43,7 @@ from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.identification import Estimation, IdentificationStudy, identify_and_validate
 from veridyn.studies.result import fingerprint
-from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of
 from veridyn.studies.run.machine import closing, own_formulation, study_machine
 from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.recordings import Recordings

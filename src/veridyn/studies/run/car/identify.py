@@ -30,7 +30,7 @@ from veridyn.studies.config.observe import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, limits_missed, parameter_row
 from veridyn.studies.run.car.log import study_car, study_drive, study_method
-from veridyn.studies.run.identified import IdentifiedDrive, IdentifyRun
+from veridyn.studies.run.estimation import IdentifiedDrive, IdentifyRun
 from veridyn.studies.run.observer import model_file
 
 TRAINED = 0.7  # of the log, where the study names no span
