@@ -43,7 +43,7 @@ from veridyn.version import __version__
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
     from veridyn.identify.car.result import CarFit
     from veridyn.signals.drive import Line
-    from veridyn.studies.run.car.log import StudyDrive
+    from veridyn.studies.run.recordings import StudyDrive
 
 SCHEDULER_TIMEOUT_S = 10.0  # s that a scheduler may take to answer
 RETRIES = 3  # times that a job is given out again whose worker died

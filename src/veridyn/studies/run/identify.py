@@ -98,7 +98,7 @@ def run_identify(
     Of a car of a few numbers, what its drive shows of it.
     """
     if loaded.study.of_a_drive:
-        from veridyn.studies.run.car.identify import identify_drive  # here: it brings compiled equations along
+        from veridyn.studies.run.car import identify_drive  # here: it brings compiled equations along
 
         return identify_drive(loaded, progress)
     machine = machine or study_machine(loaded, ("model",), loaded.study.model, "unknown")

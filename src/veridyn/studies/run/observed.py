@@ -37,7 +37,7 @@ from veridyn.studies.run.observe_log import gaps, withheld_figures
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
     from veridyn.identify.car.result import CarFit
-    from veridyn.studies.run.car.log import StudyDrive
+    from veridyn.studies.run.recordings import StudyDrive
 
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
 
