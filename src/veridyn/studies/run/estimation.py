@@ -20,12 +20,9 @@ from typing import TYPE_CHECKING, Any
 from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.archive import save
 from veridyn.files.yaml_reader import Place
-from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimate import ESTIMATORS
-from veridyn.identify.estimators.trust import Trust
-from veridyn.identify.friction.ladder import FrictionLadder
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation
@@ -40,8 +37,11 @@ from veridyn.symbolic.gpu import open_gpu
 from veridyn.threads import usable_threads
 from veridyn.version import __version__
 
-if TYPE_CHECKING:  # what a drive has brings compiled equations along
+if TYPE_CHECKING:  # what a drive has brings compiled equations along; a design of motions needs none of the others
     from veridyn.identify.car.result import CarFit
+    from veridyn.identify.cutoff import Cutoff
+    from veridyn.identify.estimators.trust import Trust
+    from veridyn.identify.friction.ladder import FrictionLadder
     from veridyn.signals.drive import Line
     from veridyn.studies.run.recordings import StudyDrive
 
