@@ -23,8 +23,8 @@ import numpy as np
 from veridyn.cli.new import StudyKind, _written
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.study import load_study
+from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.excite import excitation
-from veridyn.studies.run.identified import IdentifyRun
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.simulate import simulate_study
 from veridyn.studies.run.simulation.records import write_logs

@@ -11,6 +11,7 @@ from veridyn.identify.base import BaseParameters as BaseParameters
 from veridyn.identify.base import base_parameters as base_parameters
 from veridyn.identify.car.innovations import Innovations as Innovations
 from veridyn.identify.car.result import CarFit as CarFit
+from veridyn.identify.constants import stribeck_speeds as stribeck_speeds
 from veridyn.identify.cutoff import Cutoff as Cutoff
 from veridyn.identify.cutoff import propose_cutoff as propose_cutoff
 from veridyn.identify.diagnosis.evidence import evidence as evidence
@@ -30,9 +31,9 @@ from veridyn.identify.estimator import OLS as OLS
 from veridyn.identify.estimator import WLS as WLS
 from veridyn.identify.estimators.feasible import Consistent as Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov as GaussMarkov
+from veridyn.identify.estimators.gauss_markov import NoiseModel as NoiseModel
 from veridyn.identify.estimators.instrumental import Instrumental as Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood as Likelihood
-from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
 from veridyn.identify.estimators.prior import Prior as Prior
 from veridyn.identify.estimators.robust import Robust as Robust
 from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
@@ -55,7 +56,6 @@ from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleS
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
 from veridyn.identify.friction.ladder import FrictionLadder as FrictionLadder
 from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
-from veridyn.identify.friction.stribeck import stribeck_speeds as stribeck_speeds
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
 from veridyn.identify.laboratory import encoder_offsets as encoder_offsets

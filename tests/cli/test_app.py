@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import veridyn
 from veridyn.cli.app import app, printed_warnings
-from veridyn.cli.shown import print_warnings
+from veridyn.cli.output import print_warnings
 from veridyn.errors import IdentificationWarning
 from veridyn.files.access import shipped
 

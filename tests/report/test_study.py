@@ -27,7 +27,7 @@ from veridyn.report.study import friction_section, study_sections
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.identify import run_identify
 
 NUMBERS = {"before_percent": 12.3, "after_percent": 4.56, "fall_percent": 86.3, "sigma_percent": 5.1}

@@ -14,7 +14,7 @@ from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.studies.config.observe import CarStudyFile
 from veridyn.studies.config.study import Loaded, load_study
-from veridyn.studies.run.car.log import study_car
+from veridyn.studies.run.car import study_car
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import own_formulation, study_machine
 from veridyn.studies.run.observer import observed_machine

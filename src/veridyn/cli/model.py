@@ -48,7 +48,7 @@ def show(
       veridyn model show quadruped.urdf --base free
     """
     from veridyn.cli.output import mode, print_json
-    from veridyn.cli.shown_model import car_content, model_content, print_car, print_machine, print_parameters
+    from veridyn.cli.shown import car_content, model_content, print_car, print_machine, print_parameters
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 

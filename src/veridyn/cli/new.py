@@ -91,8 +91,7 @@ def new(
       veridyn new quadruped.xml encoders.csv --kp 20 --kd 1.5
       veridyn observe crane-study.yaml
     """
-    from veridyn.cli.output import mode, print_json, shown_progress
-    from veridyn.cli.shown import print_warnings
+    from veridyn.cli.output import mode, print_json, print_warnings, shown_progress
     from veridyn.files.access import refuse_to_replace, write_atomic
     from veridyn.studies.result import collected_warnings
 

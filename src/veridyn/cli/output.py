@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -167,3 +167,11 @@ BaseOption = Annotated[
         "auto: free where a floating joint says so, else fixed."
     ),
 ]
+
+
+def print_warnings(texts: Iterable[str]) -> None:
+    """On stderr, one after the other, with units as in the report."""
+    from veridyn.report.words import units_in
+
+    for text in texts:
+        typer.echo(f"warning: {units_in(text)}", err=True)

@@ -33,8 +33,7 @@ class Recorded:
 
 def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress], Recorded]) -> None:
     """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
-    from veridyn.cli.output import Stages, mode, print_json, shown_progress
-    from veridyn.cli.shown import print_warnings
+    from veridyn.cli.output import Stages, mode, print_json, print_warnings, shown_progress
     from veridyn.studies.result import collected_warnings, new_run
 
     run = new_run(out, name, whole=True)
@@ -91,7 +90,7 @@ def loaded_study(
     study: Path, kind: str, variables: Mapping[str, str] | None = None, strict: bool = False
 ) -> Loaded[Any]:
     """The study file of a command, read; what the reader warns of is printed. `strict` refuses inertias that no body can have."""
-    from veridyn.cli.shown import print_warnings
+    from veridyn.cli.output import print_warnings
     from veridyn.studies.config.study import load_study
     from veridyn.studies.result import collected_warnings
 

@@ -1,13 +1,13 @@
 """Choices of what is worth most: motions of a machine by their information, and the parameters that data say enough about.
 
 Motions are ordered by greedy D-optimal choice on row factors. A motion brings the information A_k = Σ_j R_jᵀR_j / σ_j², of columns scaled
-by typical sizes. With a weak belief to start from, A = 1/ρ² (each parameter known to ρ typical sizes), the motion that adds most to log det A is taken, then the next. Greedy choice is
-within 1 − 1/e of the best subset, since log det is submodular (Nemhauser, Wolsey and Fisher 1978); exchanges then try to do better.
-Nothing is measured: candidates need coordinates and their rates only.
+by typical sizes. With a weak belief to start from, A = 1/ρ² (each parameter known to ρ typical sizes), the motion that adds most to log
+det A is taken, then the next. Greedy choice is within 1 − 1/e of the best subset, since log det is submodular (Nemhauser, Wolsey and
+Fisher 1978); exchanges then try to do better. Nothing is measured: candidates need coordinates and their rates only.
 
 Essential parameters are those left when the ones the data say least about are dropped, one by one, until the rest is well determined.
-After each removal the rest is estimated anew from the same factors. The paper calls the removed ones not well identified (IV.B); the order,
-largest relative deviation first, is that of Pham and Gautier (1991). Where it ends is a matter of the rule:
+After each removal the rest is estimated anew from the same factors. The paper calls the removed ones not well identified (IV.B); the
+order, largest relative deviation first, is that of Pham and Gautier (1991). Where it ends is a matter of the rule:
 
 - ratio: when the largest relative deviation is at most so many times the smallest (Gautier's rule; 10 to 30 are usual);
 - f_test: before all removals together raise the residual by more than chance allows, against the full model;

@@ -28,8 +28,8 @@ from veridyn.observe.streaming.stream import guarded_stream
 from veridyn.progress import Progress
 from veridyn.studies.config.observe import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.car.log import study_car, study_drive, study_filter, study_method
-from veridyn.studies.run.car.observe import replace_span
+from veridyn.studies.run.car import study_car, study_drive, study_filter, study_method
+from veridyn.studies.run.car_observe import replace_span
 
 ACTING = ("speed", "steer", "ax")
 FILTER_WORDS = {"ekf": "extended Kalman filter", "ukf": "unscented Kalman filter"}

@@ -7,8 +7,6 @@ square of the whole, so shares are those of the variance. Of more sources than c
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,6 +26,7 @@ from veridyn.signals.spectrum import power_spectrum
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.identified import Trace
+from veridyn.studies.result import csv_text
 
 BARS_IN_A_PLOT = 12
 OTHERS = "others"
@@ -356,15 +355,13 @@ def _both(
 
 def reduced_table(study: IdentificationStudy) -> str:
     """Both models as the text of a CSV file; cells of what does not apply are empty."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(["name", "unit", "full", "full_sigma", "reduced", "reduced_sigma", *REMOVAL_REASONS])
+    rows = []
     for name, unit, x, sigma, own, s in _both(study):
         cells: list[float | str] = [*(own or ("", "")), "", "", "", ""]
         if s is not None:
             cells = [0.0, "", s.relative_sigma, s.f_statistic, s.p_value, s.joint_p_value]
-        out.writerow([name, unit, *(v if isinstance(v, str) else f"{v:.9g}" for v in (x, sigma, *cells))])
-    return text.getvalue()
+        rows.append([name, unit, *(v if isinstance(v, str) else f"{v:.9g}" for v in (x, sigma, *cells))])
+    return csv_text(["name", "unit", "full", "full_sigma", "reduced", "reduced_sigma", *REMOVAL_REASONS], rows)
 
 
 def reduced_line(study: IdentificationStudy) -> str:

@@ -6,7 +6,7 @@ Pages of a drive have sections of their own: what was identified with priors, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +24,13 @@ from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.signals.drive import DriveLog
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.run.identified import IdentifiedDrive
 from veridyn.studies.run.observe_log import WithheldOutput, withheld_outputs
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
+
+if TYPE_CHECKING:
+    from veridyn.studies.run.estimation import IdentifiedDrive
 
 MAX_FRAMES = 240  # of an animation, at most
 WITHHELD_BREAK = 10.0  # times the usual step: between two spans of withheld readings

@@ -23,7 +23,7 @@ from veridyn.report.verdict import verdict
 from veridyn.report.words import count, listed, measured, number, percent, unit_text
 from veridyn.spatial.inertia import INERTIAL, six
 from veridyn.studies.result import Result
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.machine import Closing
 from veridyn.studies.run.payload import PayloadRun
 

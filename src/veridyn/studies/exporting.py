@@ -31,7 +31,7 @@ from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.result import Run
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.machine import FIT, IDENTIFIED
 
 Format = Literal["mjcf", "urdf", "yaml", "isaac"]

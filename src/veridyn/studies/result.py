@@ -16,7 +16,7 @@ import secrets
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from errno import EEXIST, ENOTDIR, ENOTEMPTY
@@ -81,13 +81,17 @@ class Result:
 
     def parameter_table(self) -> str:
         """The parameters as CSV; a cell is empty where there is no finite number."""
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
         columns = [f.name for f in fields(ParameterRow)]
-        table.writerow(columns)
-        for row in self.parameters:
-            table.writerow([_cell(getattr(row, column)) for column in columns])
-        return text.getvalue()
+        return csv_text(columns, ([_cell(getattr(row, column)) for column in columns] for row in self.parameters))
+
+
+def csv_text(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table as CSV: its head, and one line for each row."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(head)
+    out.writerows(rows)
+    return text.getvalue()
 
 
 def _cell(value: str | float) -> str:

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, IdentificationError
+from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.identify.estimators.instrument_sums import CrossPeriods, across_periods
-from veridyn.identify.estimators.noise_model import NoiseModel
 
 Array = NDArray[np.float64]
 PERIODS, N, ROWS = 4, 60, 2

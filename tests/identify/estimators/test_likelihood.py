@@ -8,6 +8,7 @@ import pytest
 from identify.smooth_arm import path, truth
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.identify.estimators.likelihood import (
     Likelihood,
     PeriodicData,
@@ -18,7 +19,6 @@ from veridyn.identify.estimators.likelihood import (
     scan,
     trajectory_noise,
 )
-from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import damper

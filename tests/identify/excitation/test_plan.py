@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import truth
-from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.plan import Noise, information_of

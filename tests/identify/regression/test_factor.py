@@ -81,7 +81,7 @@ def test_the_triangle_has_the_products_of_the_matrix() -> None:
 
 def test_base_parameters_of_a_model_need_no_compiler() -> None:
     """`veridyn model show` prints them, and numba takes longer to import than the rest of it."""
-    loads = "import sys, veridyn.identify.base, veridyn.cli.shown_model"
+    loads = "import sys, veridyn.identify.base, veridyn.cli.shown"
     code = f"{loads}; sys.exit(('numba' in sys.modules) + 2 * ('scipy.signal' in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -31,7 +31,6 @@ from veridyn.papers.car.machine import (
     car_20,
     car_38,
     car_2002,
-    chassis_centre,
     estimated,
     estimated_33,
     static_loads,
@@ -47,6 +46,14 @@ CORNERS = {1: (2.7, 0.75), 2: (2.7, -0.75), 3: (0.0, 0.745), 4: (0.0, -0.745)}  
 
 
 # The files against the trees of tests/strangers/cars.py, which were written from the tables by someone else.
+
+
+def chassis_centre(machine: Machine) -> NDArray[np.float64]:
+    """The chassis' centre of mass before, left of and above its frame's origin, (3,) in m; any of the cars."""
+    p = machine.parameters
+    if "M_c" in p.names:
+        return np.array([p["MX_c"], p["MY_c"], p["MZ_c"]]) / p["M_c"]
+    return np.array([p["MZ6"], -p["MX6"], -p["MY6"]]) / p["M6"]  # frame 6: x right, y down, z forward
 
 
 def with_lengths(name: str, lengths: dict[str, float]) -> Machine:

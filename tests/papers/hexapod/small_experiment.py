@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from identify.smooth_arm import path, truth
-from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion

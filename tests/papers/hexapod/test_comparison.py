@@ -10,7 +10,7 @@ import pytest
 
 from identify.smooth_arm import path, truth
 from papers.hexapod.small_experiment import experiment
-from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.comparison import (
@@ -25,7 +25,7 @@ from veridyn.papers.hexapod.comparison import (
     reconstructed,
     trials,
 )
-from veridyn.papers.hexapod.page_trials import filter_blocks
+from veridyn.papers.hexapod.trials import filter_blocks
 from veridyn.signals.frequency import dft_filter
 
 

@@ -9,7 +9,7 @@ from veridyn.errors import DataError, DataWarning, FileError
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.identify import missed, run_identify
 
 

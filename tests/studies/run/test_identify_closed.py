@@ -18,7 +18,7 @@ from veridyn.papers.hexapod.machine import LEGS, hexapod, truth
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.recordings import margin_of
 

@@ -2,24 +2,31 @@
 
     p̂ = (ΨᵀΣ⁻¹Ψ)⁻¹ ΨᵀΣ⁻¹Γ,   P = (ΨᵀΣ⁻¹Ψ)⁻¹ (10)
 
-Σ is never written down: each block of samples is whitened by a :class:`~veridyn.identify.estimators.noise_model.NoiseModel` and taken
+Σ is never written down: each block of samples is whitened by a :class:`NoiseModel` and taken
 into one small triangle. Where the noise is not given (from the differences of periods, :mod:`veridyn.signals.frequency`), it is estimated
-from the residuals of weighted least squares in one more pass.
+from the residuals of weighted least squares in one more pass. Such noise is a vector autoregression, and a filter makes it white:
+
+    e_t = Σ_i Φ_i e_{t−i} + u_t,   cov u = Σ_u,   i = 1 … p
+
+With p = 0 rows are correlated at one instant only. The coefficients solve the Yule–Walker equations of the noise's autocovariances
+R_l = E e_t e_{t−l}ᵀ; the order, and whether rows remember each other's past, are those with the least BIC. Whitening
+multiplies equations by Σ^(−1/2) without ever writing that matrix: A_t − Σ_i Φ_i A_{t−i}, then L⁻¹ with Σ_u = L Lᵀ.
+H. Lütkepohl, "New Introduction to Multiple Time Series Analysis", 2005, chapters 2 to 4.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_toeplitz
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
-from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import EquationStream
@@ -30,7 +37,7 @@ from veridyn.model.machine import Machine
 from veridyn.settings import Rule, at_least
 
 Mask = NDArray[np.bool_]
-
+Memory = Literal["common", "own", "full"]
 
 MODELLED = "models the autocorrelation of the noise itself, and its standard deviations follow from that model."
 MODELLED_HINT = "Give it an order above 0 instead."
@@ -105,17 +112,6 @@ def _shape(noise: NoiseModel | ArrayLike | None) -> tuple[int, ...] | None:
     return noise.news.shape if isinstance(noise, NoiseModel) else np.shape(noise)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Products of residuals at lags 0 … p, and how many samples entered each."""
-
-    products: Array
-    counts: Array
-
-    def __add__(self, o: _Sums) -> _Sums:
-        return _Sums(self.products + o.products, self.counts + o.counts)
-
-
 def _whole(plan: EquationPlan, job: Job, place: dict[int, int]) -> tuple[Array, NDArray[np.intp], Mask]:
     """All equations of a job's samples as (N, rows, columns + 1), their numbers, and which samples every row uses."""
     parts, numbers, used = [], [], []
@@ -134,13 +130,13 @@ def _whole(plan: EquationPlan, job: Job, place: dict[int, int]) -> tuple[Array, 
 
 @dataclass(frozen=True, eq=False)
 class _Residuals:
-    """One pass that sums products of residuals."""
+    """One pass that sums products of residuals at lags 0 … p, and counts the samples that entered each."""
 
     values: Array
     place: dict[int, int]
     order: int
 
-    def __call__(self, plan: EquationPlan, job: Job) -> _Sums:
+    def __call__(self, plan: EquationPlan, job: Job) -> tuple[Array, Array]:
         A, numbers, used = _whole(plan, job, self.place)
         e = A[:, :, -1] - A[:, :, :-1] @ self.values
         products = np.zeros((self.order + 1, len(plan.rows), len(plan.rows)))
@@ -150,7 +146,7 @@ class _Residuals:
             both = own[lag:] & used[: len(used) - lag]
             products[lag] = e[lag:][both].T @ e[: len(e) - lag][both]
             counts[lag] = both.sum()
-        return _Sums(products, counts)
+        return products, counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,13 +209,13 @@ def gauss_markov(stream: EquationStream, start: Solution, how: GaussMarkov) -> t
 def _from_residuals(stream: EquationStream, start: Solution, how: GaussMarkov, place: dict[int, int]) -> NoiseModel:
     values = np.zeros(len(place))
     values[[place[c] for c in start.columns]] = start.values
-    total: _Sums | None = None
-    for part in stream.each(_Residuals(values, place, how.order), how.order, "residuals of all rows"):
-        total = part if total is None else total + part
-    assert total is not None
-    samples = float(total.counts[0])
-    lost = samples / max(samples - len(start.values) / len(stream.plan.rows), 1.0)
-    R = lost * total.products / np.maximum(total.counts, 1.0)[:, None, None]
+    rows = len(stream.plan.rows)
+    products, counts = np.zeros((how.order + 1, rows, rows)), np.zeros(how.order + 1)
+    for summed, counted in stream.each(_Residuals(values, place, how.order), how.order, "residuals of all rows"):
+        products, counts = products + summed, counts + counted
+    samples = float(counts[0])
+    lost = samples / max(samples - len(start.values) / rows, 1.0)
+    R = lost * products / np.maximum(counts, 1.0)[:, None, None]
     return NoiseModel.chosen(R, int(samples))
 
 
@@ -255,3 +251,193 @@ def estimated(A: Array, y: Array, noise: NoiseModel, weights: NoiseModel | None 
     S = noise.spread(V)
     bread = inverse @ np.swapaxes(inverse, -1, -2)
     return ArrayEstimate(values, bread @ S @ bread)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """`coefficients` Φ (p, r, r) and the covariance Σ_u (r, r) of the news u."""
+
+    news: Array
+    coefficients: Array
+
+    @classmethod
+    def white(cls, covariance: ArrayLike) -> NoiseModel:
+        """Correlated across rows only."""
+        C = np.asarray(covariance, dtype=np.float64)
+        return cls(C, np.zeros((0, *C.shape)))
+
+    @classmethod
+    def from_autocovariances(cls, R: Array, kind: Memory = "full") -> NoiseModel:
+        """By Yule and Walker from R_0 … R_p (p + 1, r, r): all rows remember alike ("common"), each its own past, or all of it ("full")."""
+        p, r = len(R) - 1, R.shape[1]
+        if p == 0:
+            return cls.white(R[0])
+        if kind == "full":
+            # Σ_i Φ_i R_{l−i} = R_l for l = 1 … p, with R_{−l} = R_lᵀ
+            T = np.block([[R[l - i] if l >= i else R[i - l].T for l in range(1, p + 1)] for i in range(1, p + 1)])
+            flat = np.linalg.solve(T.T, np.concatenate(list(R[1:]), axis=1).T).T  # (r, p r)
+            phi = np.stack(np.split(flat, p, axis=1))
+        elif kind == "own":
+            each = [_scalar(R[:, k, k] / R[0, k, k]) for k in range(r)]
+            phi = np.stack([np.diag([one[i] for one in each]) for i in range(p)])
+        else:
+            shared = np.linalg.solve(R[0], R)  # in units in which rows are independent
+            phi = _scalar(np.trace(shared, axis1=1, axis2=2) / r)[:, None, None] * np.eye(r)
+        C = np.concatenate([np.eye(r)[None], -phi])
+        news = np.zeros((r, r))
+        for i in range(p + 1):
+            for j in range(p + 1):
+                news += C[i] @ (R[j - i] if j >= i else R[i - j].T) @ C[j].T  # E e_{t−i} e_{t−j}ᵀ = R_{j−i}
+        return cls(0.5 * (news + news.T), phi)
+
+    @classmethod
+    def chosen(cls, R: Array, samples: int) -> NoiseModel:
+        """Of the orders 0 … p that R_0 … R_p allow, and the three ways to remember, the model with the least BIC for so many samples.
+
+        The fewer coefficients it has, the less an estimate that is weighted by it suffers from their being estimates.
+        """
+        r = R.shape[1]
+        best, least = cls.white(R[0]), np.inf
+        for order in range(len(R)):
+            kinds: tuple[tuple[Memory, int], ...] = (("common", 1), ("own", r), ("full", r * r))
+            for kind, each in kinds:
+                model = cls.from_autocovariances(R[: order + 1], kind)
+                sign, size = np.linalg.slogdet(model.news)
+                cost = samples * size + np.log(samples) * order * each if sign > 0 else np.inf
+                if cost < least:
+                    best, least = model, cost
+        return best
+
+    @classmethod
+    def from_runs(cls, e: Array, order: int, freedom: float | None = None) -> NoiseModel:
+        """From noise seen in runs (runs, N, r), `freedom` samples' worth of it (see :func:`autocovariances`).
+
+        Σ̂⁻¹ is too large by f/(f − r − 1) in the mean (Wishart), and stated deviations too small; the news are widened by that.
+        """
+        f = float(e.shape[0] * e.shape[1]) if freedom is None else float(freedom)
+        r = e.shape[2]
+        if f <= r + 1:
+            raise IdentificationError(
+                "there is too little noise to learn its covariance from.",
+                where="noise",
+                expected=f"more than {r + 1} samples' worth",
+                found=f"{f:g}",
+            )
+        return cls.chosen(autocovariances(e, order, f), int(f)).scaled(f / (f - r - 1.0))
+
+    @property
+    def order(self) -> int:
+        return len(self.coefficients)
+
+    @property
+    def rows(self) -> int:
+        return len(self.news)
+
+    def scaled(self, factor: float) -> NoiseModel:
+        """The same noise with `factor` times the variance: 1/N_m for the mean of N_m periods."""
+        return NoiseModel(factor * self.news, self.coefficients)
+
+    def whitened(self, A: Array, periodic: bool = True) -> Array:
+        """Equations (…, N, r, c) whose noise is this one, as equations with independent noise of unit variance.
+
+        `periodic`: the sample before the first is the last; otherwise the first p samples, whose past is not known, are left out.
+        """
+        out = np.array(A, dtype=np.float64)
+        for i, phi in enumerate(self.coefficients, 1):
+            out -= phi @ np.roll(A, i, axis=-3)
+        if not periodic:
+            out = out[..., self.order :, :, :]
+        return np.linalg.inv(self._root) @ out
+
+    def summary(self) -> str:
+        """How the rows are correlated, and how long the noise remembers, in one line."""
+        C = self.autocovariances(0)[0]
+        s = np.sqrt(np.diag(C))
+        between = np.abs(C / np.outer(s, s) - np.eye(len(C))).max(initial=0.0)
+        memory = f"remembers {self.order} sample(s)" if self.order else "is white in time"
+        return f"noise of the rows is correlated by up to {between:.2f} and {memory}"
+
+    def unwhitened(self, W: Array) -> Array:
+        """Σ^(−½)ᵀ W: the transpose of :meth:`whitened` of periodic equations, so that both together are Σ⁻¹."""
+        U = np.linalg.inv(self._root).T @ W
+        out = np.array(U)
+        for i, phi in enumerate(self.coefficients, 1):
+            out -= phi.T @ np.roll(U, -i, axis=-3)
+        return out
+
+    def spread(self, V: Array) -> Array:
+        """VᵀΣV (…, c, c) of periodic V (…, N, r, c): the covariance of Vᵀe, bin by bin with the spectrum of the noise."""
+        N, c = V.shape[-3], V.shape[-1]
+        w = 2.0 * np.pi * np.arange(N // 2 + 1) / N
+        response = np.eye(self.rows) - sum(
+            (np.exp(-1j * i * w)[:, None, None] * phi for i, phi in enumerate(self.coefficients, 1)),
+            np.zeros((len(w), self.rows, self.rows)),
+        )
+        shaped = np.linalg.inv(response) @ self._root  # of the news, in each bin
+        Z = np.conj(np.swapaxes(shaped, -1, -2)) @ np.fft.rfft(V, axis=-3)
+        Z[..., 1 : (N + 1) // 2, :, :] *= np.sqrt(2.0)  # bins that stand for two
+        flat = Z.reshape(*Z.shape[:-3], -1, c)
+        return (np.swapaxes(flat.real, -1, -2) @ flat.real + np.swapaxes(flat.imag, -1, -2) @ flat.imag) / N
+
+    @property
+    def _root(self) -> Array:
+        try:
+            return np.asarray(np.linalg.cholesky(self.news), dtype=np.float64)
+        except np.linalg.LinAlgError as error:
+            raise IdentificationError(
+                "the covariance of the noise is not positive definite.",
+                where="noise",
+                expected="rows that do not follow exactly from each other",
+                found=f"least eigenvalue {np.linalg.eigvalsh(self.news)[0]:.3g}",
+            ) from error
+
+    def autocovariances(self, lags: int) -> Array:
+        """R_0 … R_lags (lags + 1, r, r) of noise that has gone on forever, by doubling."""
+        p, r = self.order, self.rows
+        if p == 0:
+            return np.concatenate([self.news[None], np.zeros((lags, r, r))])
+        F = np.zeros((p * r, p * r))
+        F[:r] = np.concatenate(list(self.coefficients), axis=1)
+        F[r:, :-r] = np.eye((p - 1) * r)
+        largest = float(np.abs(np.linalg.eigvals(F)).max())
+        if largest >= 1.0:
+            what = "the noise does not forget: its memory grows."
+            raise IdentificationError(what, where="noise", expected="roots below 1", found=f"{largest:.3g}")
+        S = np.zeros_like(F)
+        S[:r, :r] = self.news
+        while np.abs(F).max() > 1e-12:
+            S = S + F @ S @ F.T
+            F = F @ F
+        # block i of the first row of S is E e_t e_{t−i}ᵀ
+        R = [S[:r, i * r : (i + 1) * r] for i in range(p)]
+        for _ in range(p, lags + 1):
+            R.append(sum((phi @ R[-i] for i, phi in enumerate(self.coefficients, 1)), np.zeros((r, r))))
+        return np.stack(R[: lags + 1])
+
+    def drawn(self, samples: int, rng: np.random.Generator, lead: int = 200, trials: int = 1) -> Array:
+        """Noise (trials, samples, r) that has gone on for `lead` samples before."""
+        L = self._root
+        u = rng.standard_normal((lead + samples, trials, self.rows)) @ L.T
+        out = np.zeros_like(u)
+        for t in range(len(u)):
+            out[t] = u[t]
+            for i, phi in enumerate(self.coefficients, 1):
+                if t >= i:
+                    out[t] += out[t - i] @ phi.T
+        return np.moveaxis(out[lead:], 0, 1)
+
+
+def _scalar(rho: Array) -> Array:
+    """The coefficients (p,) of an autoregression from its autocorrelations 1, ρ_1 … ρ_p."""
+    return np.asarray(solve_toeplitz(rho[:-1], rho[1:]), dtype=np.float64)
+
+
+def autocovariances(e: Array, lags: int, freedom: float | None = None) -> Array:
+    """R_l (lags + 1, r, r) of noise seen in runs (runs, N, r); divided by `freedom` per lag-0 sample count, by default runs · N.
+
+    Deviations from a mean over N_m periods have lost one run: freedom = N (N_m − 1).
+    """
+    runs, N, r = e.shape
+    share = (runs * N if freedom is None else freedom) / (runs * N)
+    flat = [np.einsum("kti,ktj->ij", e[:, l:], e[:, : N - l]) / (share * runs * (N - l)) for l in range(lags + 1)]
+    return np.stack(flat).reshape(lags + 1, r, r)

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimators.coloured import Sandwich
+from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream, samples_of

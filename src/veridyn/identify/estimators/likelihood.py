@@ -25,8 +25,14 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.gauss_markov import MODELLED, MODELLED_HINT, ArrayEstimate, GaussMarkov, estimated
-from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.estimators.gauss_markov import (
+    MODELLED,
+    MODELLED_HINT,
+    ArrayEstimate,
+    GaussMarkov,
+    NoiseModel,
+    estimated,
+)
 from veridyn.identify.excitation.plant import Plant, closed_samples, plant_of
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac

@@ -20,9 +20,9 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
+from veridyn.identify.constants import stribeck_speeds
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.friction.held_out_blocks import Fall, HeldOutBlocks, fall, held_out_blocks
-from veridyn.identify.friction.stribeck import stribeck_speeds
 from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.regression.observation import observation

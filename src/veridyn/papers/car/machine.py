@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.linalg import null_space
 
-from veridyn.arrays import Array
 from veridyn.machines.described import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import on_six_joints
@@ -221,14 +220,6 @@ def symmetric_wheels(machine: Machine) -> Machine:
     zero = {f"{s}{j}": 0.0 for j in WHEELS_2002 for s in ("XY", "XZ", "YZ", "MX", "MY", "MZ")}
     ties = {f"YY{j}": f"XX{j}" for j in WHEELS_2002}
     return machine.with_parameters(machine.parameters.known(zero).tied(ties))
-
-
-def chassis_centre(machine: Machine) -> Array:
-    """The chassis' centre of mass before, left of and above its frame's origin, (3,) in m; any of the cars."""
-    p = machine.parameters
-    if "M_c" in p.names:
-        return np.array([p["MX_c"], p["MY_c"], p["MZ_c"]]) / p["M_c"]
-    return np.array([p["MZ6"], -p["MX6"], -p["MY6"]]) / p["M6"]  # frame 6: x right, y down, z forward
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.identify.estimators.gauss_markov import estimated
-from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.estimators.gauss_markov import NoiseModel, estimated
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.progress import Progress, silent

@@ -18,9 +18,16 @@ from veridyn.papers.hexapod.machine import (
     hexapod,
     machine,
 )
-from veridyn.papers.hexapod.page_trials import design_trials_blocks, filter_blocks, growth_blocks, scan_blocks
 from veridyn.papers.hexapod.study import CUTOFF, INSTRUMENT_HARMONICS, PERIODS, TRUE_HARMONICS, TURN, HexapodStudy
-from veridyn.papers.hexapod.trials import DEVIATIONS, FREQUENCY, HARMONICS
+from veridyn.papers.hexapod.trials import (
+    DEVIATIONS,
+    FREQUENCY,
+    HARMONICS,
+    design_trials_blocks,
+    filter_blocks,
+    growth_blocks,
+    scan_blocks,
+)
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.excitation import trajectory_figure
 from veridyn.report.page import page

@@ -1,12 +1,8 @@
 """A first study of drives from a model and a log of commands and encoders: columns, gains and the time that is held out.
 
-Such a log has no forces. Gains that neither the model file nor the user states are guessed from the log
-(:mod:`veridyn.studies.config.drive_template`), and armature and friction where the model has none.
-
-What a log of commands and encoders says of drives before anything is identified: which columns are commands, and what gains may be.
-
-A column is a command where a word of its name says so (q_des, q_cmd, target, dof_target, des_pos, command.JOINT); what is left of the name
-belongs to a joint as any other column does.
+Such a log has no forces. Gains that neither the model file nor the user states are guessed from it, and armature and friction where the
+model has none. A column is a command where a word of its name says so (q_des, q_cmd, target, dof_target, des_pos, command.JOINT); what is
+left of the name belongs to a joint as any other column does.
 
 Gains and friction are guessed from the model's masses: the rigid machine needs the forces y along the measured positions, and its drives
 gave them,
@@ -30,9 +26,7 @@ from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.log.load import Survey
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
-from veridyn.files.machine.mjcf import mjcf_limits
-from veridyn.files.machine.urdf import load_urdf, urdf_limits
-from veridyn.files.machine.urdf_reader import UrdfLimits
+from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.units import to_si
 from veridyn.identify.drives.drive_log import COMMAND, POSITION, DriveRecord, drive_records
 from veridyn.identify.drives.drive_unknowns import ELEMENTS
@@ -58,7 +52,7 @@ from veridyn.studies.config.guessing import (
     time_unit,
     unit_guess,
 )
-from veridyn.studies.config.motion_template import HALF_RANGE, LARGEST_HALF_RANGE
+from veridyn.studies.config.motion_template import drive_limit_lines
 from veridyn.studies.config.template import (
     beside,
     check_missing,
@@ -76,7 +70,6 @@ VISCOUS = 0.1  # of kd and viscous friction together, which the log does not sep
 SMALL = (
     0.05  # of the largest of the joints: a starting value that is lower is raised to it, because a prior has no zero
 )
-CAREFUL_SPEED = {"turning": 5.0, "sliding": 0.5}  # rad/s, m/s
 COLUMNS = {"damper": 1, "inertia": 2, "coulomb": 3}  # of DriveNumbers
 WORDS = (*COMMANDED, "commanded", "commands", "targets", "setpoint", "setpoints", "goals")
 IN_DEGREES = 1 / 3  # of the turning joints: with more beyond DEGREES_FROM the log is taken to be in degrees
@@ -333,33 +326,9 @@ def command_template(
         "  duration: 20 # s; guessed" if duration is None else f"  duration: {duration:g} # s",
         "  sampling: 200 # commands and samples each second; guessed",
         "limits: # of position, speed and force; collisions are not checked",
-        *_limit_lines(fixed, model),
+        *drive_limit_lines(fixed, model),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _limit_lines(machine: Machine, model: Path) -> list[str]:
-    """Ranges, speeds and forces of the model's file where they can be meant, and those of a careful first experiment elsewhere."""
-    suffix = model.suffix.lower()
-    given = urdf_limits(model) if suffix == ".urdf" else mjcf_limits(model) if suffix in MJCF_ENDINGS else {}
-    lines = []
-    for c in machine.coordinates:
-        own, kind = given.get(c, UrdfLimits()), machine.kinds[c]
-        low, high, guessed = own.lower, own.upper, []
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            low, high = -HALF_RANGE[kind], HALF_RANGE[kind]
-            guessed.append("range")
-        elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
-            low, high = -LARGEST_HALF_RANGE[kind], LARGEST_HALF_RANGE[kind]
-            guessed.append("range")
-        speed = own.velocity if 0.0 < own.velocity < CAREFUL_SPEED[kind] else CAREFUL_SPEED[kind]
-        guessed += ["speed"] if speed != own.velocity else []
-        force = f", force: {own.effort:g}" if np.isfinite(own.effort) and own.effort > 0.0 else ""
-        notes = [f"guessed: {', '.join(guessed)}"] if guessed else []
-        notes += [] if force else ["no limit of force is known; write force: …"]
-        comment = f" # {'; '.join(notes)}" if notes else ""
-        lines.append(f"  {flow(c)}: {{range: [{low:.4g}, {high:.4g}], speed: {speed:.3g}{force}}}{comment}")
-    return lines
 
 
 def command_guesses(machine: Machine, table: LogTable) -> list[Guess]:

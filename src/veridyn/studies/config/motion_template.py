@@ -16,14 +16,19 @@ import numpy as np
 
 from veridyn.errors import FileError, ModelError
 from veridyn.files.log.load import survey
-from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
+from veridyn.files.machine.load import MJCF_ENDINGS
+from veridyn.files.machine.mjcf import mjcf_limits
+from veridyn.files.machine.urdf import urdf_limits
+from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.studies.config.guessing import time_column
+from veridyn.studies.config.guessing import (
+    time_column,
+)
 from veridyn.studies.config.template import beside, head_lines, study_name, urdf_lines
 from veridyn.studies.config.text import flow
 
@@ -42,6 +47,7 @@ DURATION = 20.0  # s, where no table says one
 FREQUENCY = 0.1  # Hz of the guessed motion
 HARMONICS = 3
 SHARE = 0.6  # of range and speed that the guessed motion uses
+CAREFUL_SPEED = {"turning": 5.0, "sliding": 0.5}  # rad/s, m/s
 
 
 @dataclass(frozen=True)
@@ -255,4 +261,28 @@ def _fourier(limits: tuple[JointGuess, ...]) -> list[str]:
         reach = SHARE * 0.5 * (x.high - x.low) / np.abs(shape).sum()
         fast = SHARE * x.speed / (2.0 * math.pi * FREQUENCY * (np.abs(shape) * np.arange(1, HARMONICS + 1)).sum())
         lines.append(f"      {flow(x.name)}: [{', '.join(f'{a:.3g}' for a in min(reach, fast) * shape)}]")
+    return lines
+
+
+def drive_limit_lines(machine: Machine, model: Path) -> list[str]:
+    """Ranges, speeds and forces of the model's file where they can be meant, and those of a careful first experiment elsewhere."""
+    suffix = model.suffix.lower()
+    given = urdf_limits(model) if suffix == ".urdf" else mjcf_limits(model) if suffix in MJCF_ENDINGS else {}
+    lines = []
+    for c in machine.coordinates:
+        own, kind = given.get(c, UrdfLimits()), machine.kinds[c]
+        low, high, guessed = own.lower, own.upper, []
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            low, high = -HALF_RANGE[kind], HALF_RANGE[kind]
+            guessed.append("range")
+        elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
+            low, high = -LARGEST_HALF_RANGE[kind], LARGEST_HALF_RANGE[kind]
+            guessed.append("range")
+        speed = own.velocity if 0.0 < own.velocity < CAREFUL_SPEED[kind] else CAREFUL_SPEED[kind]
+        guessed += ["speed"] if speed != own.velocity else []
+        force = f", force: {own.effort:g}" if np.isfinite(own.effort) and own.effort > 0.0 else ""
+        notes = [f"guessed: {', '.join(guessed)}"] if guessed else []
+        notes += [] if force else ["no limit of force is known; write force: …"]
+        comment = f" # {'; '.join(notes)}" if notes else ""
+        lines.append(f"  {flow(c)}: {{range: [{low:.4g}, {high:.4g}], speed: {speed:.3g}{force}}}{comment}")
     return lines

@@ -6,8 +6,6 @@ commands for drives: they keep the limits of the joints, and come with what a re
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +31,7 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.config.drives import DrivesFile, FlexibleFile
 from veridyn.studies.config.excite import DriveExciteFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.recordings import Recordings, cut_log
 
@@ -113,15 +111,12 @@ class DrivesRun:
 
     def table(self) -> str:
         """Measured and simulated encoders of every joint, rad or m, as CSV: the training log, then those for validation."""
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        joints = self.fit.replay.joints
-        out.writerow(("log", "t", *(f"{j}.{word}" for j in joints for word in ("measured", "simulated"))))
+        head = ("log", "t", *(f"{j}.{word}" for j in self.fit.replay.joints for word in ("measured", "simulated")))
+        rows: list[tuple[str, ...]] = []
         for replay in (self.fit.replay, *self.validation):
             both = np.stack([replay.measured, replay.simulated], axis=2).reshape(len(replay.t), -1)
-            for t, row in zip(replay.t, both, strict=True):
-                out.writerow((replay.name, f"{t:.9g}", *(f"{x:.9g}" for x in row)))
-        return text.getvalue()
+            rows += [(replay.name, *(f"{x:.9g}" for x in (t, *row))) for t, row in zip(replay.t, both, strict=True)]
+        return csv_text(head, rows)
 
 
 def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> DrivesRun:
@@ -296,15 +291,13 @@ class FlexibleRun:
 
     def table(self) -> str:
         """Measured and predicted deflection of every joint on the validation logs, rad or m, as CSV."""
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(("log", "joint", "t", "measured", "predicted"))
+        rows: list[tuple[str, ...]] = []
         for log in self.logs:
             for c, joint in self.fit.joints.items():
                 samples, predicted = joint.predict(log)
-                for row in zip(samples.t, samples.deflection, predicted, strict=True):
-                    out.writerow((log.name, c, *(f"{x:.9g}" for x in row)))
-        return text.getvalue()
+                both = zip(samples.t, samples.deflection, predicted, strict=True)
+                rows += [(log.name, c, *(f"{x:.9g}" for x in row)) for row in both]
+        return csv_text(("log", "joint", "t", "measured", "predicted"), rows)
 
 
 def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> FlexibleRun:

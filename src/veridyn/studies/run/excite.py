@@ -5,8 +5,6 @@ Its limits are the study's own, and those of a URDF where it leaves them out; a 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -33,7 +31,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
 from veridyn.studies.run.estimation import executor_of
 from veridyn.studies.run.machine import links_of, model_path, study_machine
 
@@ -291,11 +289,7 @@ class ExcitationStudy:
             for order, (prefix, per) in zip(orders, (("q", ""), ("qd", "/s"), ("qdd", "/s^2")), strict=True):
                 head += [f"{prefix}.{n} [{'m' if kinds[n] == 'sliding' else 'rad'}{per}]" for n in labels]
                 columns += list(order.T)
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(head)
-        out.writerows([f"{value:.10g}" for value in row] for row in np.column_stack(columns))
-        return text.getvalue()
+        return csv_text(head, ([f"{value:.10g}" for value in row] for row in np.column_stack(columns)))
 
     def ros(self) -> str:
         """The motion of the actuators as the text of a trajectory_msgs/JointTrajectory, with efforts where the model has values."""

@@ -6,8 +6,6 @@ fit and what it is judged by come back.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,9 +25,8 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify_sections import MACHINE_NAME, MACHINE_PLACEHOLDER, FleetFile
 from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of, on_cluster
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
+from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of, on_cluster
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.preparing import Preparing
@@ -240,15 +237,14 @@ class FleetRun:
 
     def table(self) -> str:
         """One line for each machine and parameter, as CSV."""
-        fleet, text = self.fleet, io.StringIO()
-        apart = {(o.machine, o.parameter): o.deviations for o in fleet.outliers}
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(["machine", "parameter", "unit", "value", "sigma", "deviations_from_fleet", "outlier"])
-        for machine, values, sigmas, off in zip(fleet.fits, fleet.values, fleet.sigma, fleet.deviations, strict=True):
-            for n, unit, v, s, d in zip(fleet.names, self.units, values, sigmas, off, strict=True):
-                far = apart.get((machine, n))
-                out.writerow([machine, n, unit, repr(float(v)), repr(float(s)), f"{d:.4g}", int(far is not None)])
-        return text.getvalue()
+        fleet, head = self.fleet, ["machine", "parameter", "unit", "value", "sigma", "deviations_from_fleet", "outlier"]
+        apart = {(o.machine, o.parameter) for o in fleet.outliers}
+        rows = (
+            [machine, n, unit, repr(float(v)), repr(float(s)), f"{d:.4g}", int((machine, n) in apart)]
+            for machine, *found in zip(fleet.fits, fleet.values, fleet.sigma, fleet.deviations, strict=True)
+            for n, unit, v, s, d in zip(fleet.names, self.units, *found, strict=True)
+        )
+        return csv_text(head, rows)
 
     def as_dict(self) -> dict[str, object]:
         """fleet.json: distribution, outliers, and what was left out and why."""

@@ -43,8 +43,7 @@ from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.identification import Estimation, IdentificationStudy, identify_and_validate
 from veridyn.studies.result import fingerprint
-from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of
 from veridyn.studies.run.machine import closing, own_formulation, study_machine
 from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.recordings import Recordings
@@ -101,7 +100,7 @@ def run_identify(
     Of a car of a few numbers, what its drive shows of it.
     """
     if loaded.study.of_a_drive:
-        from veridyn.studies.run.car.identify import identify_drive  # here: it brings compiled equations along
+        from veridyn.studies.run.car import identify_drive  # here: it brings compiled equations along
 
         return identify_drive(loaded, progress)
     machine = machine or study_machine(loaded, ("model",), loaded.study.model, "unknown")

@@ -29,7 +29,7 @@ def observe_study(
     left out.
     """
     if loaded.study.of_a_drive:
-        from veridyn.studies.run.car.observe import observe_drive  # here: it brings compiled equations along
+        from veridyn.studies.run.car_observe import observe_drive  # here: it brings compiled equations along
 
         return observe_drive(loaded, progress)
     return _observe_machine(loaded, progress, clock)

@@ -5,8 +5,6 @@ Of a drive also what was identified first, references, and the way of the car.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,13 +29,13 @@ from veridyn.observe.result import ObserverFinding, Track
 from veridyn.observe.virtual import Reading
 from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
-from veridyn.studies.result import ParameterRow, Result, Run, limits_missed, parameter_row
+from veridyn.studies.result import ParameterRow, Result, Run, csv_text, limits_missed, parameter_row
 from veridyn.studies.run.machine import IDENTIFIED
 from veridyn.studies.run.observe_log import gaps, withheld_figures
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
     from veridyn.identify.car.result import CarFit
-    from veridyn.studies.run.car.log import StudyDrive
+    from veridyn.studies.run.recordings import StudyDrive
 
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
 
@@ -307,11 +305,7 @@ class ObserveRun:
             for j, (name, unit) in enumerate(zip(path.states, STATE_UNITS, strict=True)):
                 head += [f"path.{name} [{unit}]", f"path.{name}.sigma [{unit}]"]
                 columns += [path.x[:, j], path.sigma[:, j]]
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(head)
-        out.writerows([f"{value:.10g}" for value in row] for row in np.column_stack(columns))
-        return text.getvalue()
+        return csv_text(head, ([f"{value:.10g}" for value in row] for row in np.column_stack(columns)))
 
     def _states(self) -> Iterator[tuple[str, str, Array, Array]]:
         if self.seen is not None:

@@ -25,8 +25,7 @@ from veridyn.studies.config.identify import ElementSettings, IdentifyFile
 from veridyn.studies.config.identify_sections import PayloadFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result
-from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import loaded_fit, study_machine
 

@@ -30,6 +30,8 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import overlap
+from veridyn.signals.clock_offset import ClockOffset
+from veridyn.signals.drive import DriveLog
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.log import ColumnSettings, RecordingSettings, TableSettings
@@ -136,6 +138,15 @@ class Taken:
     log: int
     settings: RecordingSettings
     rows: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StudyDrive(DriveLog):
+    """The drive of a study: `hashes` of its files, what its checks have found, and the `offset` of the positions' clock."""
+
+    hashes: Mapping[str, str]
+    faults: tuple[Fault, ...] = ()
+    offset: ClockOffset | None = None
 
 
 @dataclass

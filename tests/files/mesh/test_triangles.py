@@ -12,8 +12,8 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.mesh import load
-from veridyn.files.mesh.limits import Triangles, fans, placed
 from veridyn.files.mesh.load import load_mesh
+from veridyn.files.mesh.triangles import Triangles, fans, placed
 
 SPENT = 128  # MiB that refusing all of them may take; each asks for more than that
 MEASURED = """

@@ -33,8 +33,14 @@ from veridyn.signals.drive import CHANNELS, DriveLog, wheel_scales
 from veridyn.studies.config.observe import CarObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import NAN
-from veridyn.studies.run.car.identify import fitted_rows
-from veridyn.studies.run.car.log import reference_values, study_car, study_drive, study_filter, study_method
+from veridyn.studies.run.car import (
+    fitted_rows,
+    reference_values,
+    study_car,
+    study_drive,
+    study_filter,
+    study_method,
+)
 from veridyn.studies.run.observe_log import withheld_figures, withhold
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
 
