@@ -46,7 +46,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 TARGETS = {  # below src/veridyn → below tests
     "identify/statistics": ("agreement", "autoregression", "noise_spectrum", "spectral"),
     "identify/estimators": ("coloured", "least_squares", "noise_model", "robust"),
-    "observe/filters": ("update", "robust_gate", "linear", "ukf", "smoother"),
+    "observe/filters": ("update", "robust_gate", "linear", "ukf", "run"),
     "observe/consistency": ("nis",),
 }
 SWAPPED = {

@@ -19,8 +19,8 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
+from veridyn.observe.filters.correction import Corrected, corrected_of, project
 from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.kernels.correction import Corrected, corrected_of, project
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe

@@ -9,8 +9,7 @@ from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.observe.consistency.nis import innovation_whiteness, nees, nis, pooled
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.linear import Kalman
-from veridyn.observe.filters.run import run
-from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.run import run, smooth
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.result import Belief

@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import veridyn as vd
 from studies.small_crane import small_crane
 from veridyn.errors import DataError
+from veridyn.filters import CarNoise
 from veridyn.machines.described import crane
+from veridyn.manoeuvres import Steered
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import readout
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
@@ -79,3 +83,33 @@ def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
         # Biases of the tilt are none of the accelerometer's.
         assert slopes[-1] == pytest.approx(numeric_jacobian(felt, np.zeros(len(o.states)))[0], abs=1e-6)
     assert np.abs(slopes[1] - slopes[0]).max() > 1.0
+
+
+def pendulum_history() -> Observation:
+    rod = vd.Link(name="rod", inertia=[0.33, 0, 0, 0.33, 0, 0.01, 0, 0, -0.5, 1.0])
+    hinge = vd.Joint(name="hinge", a="ground", b="rod")
+    machine = vd.Machine.build([rod], [hinge], sensors=[vd.Sensor("angle", "coordinate", "hinge", 1e-3)])
+    log = vd.simulate(machine, vd.manoeuvres.Driven(1.0, 50.0, [0.3], [0.0]), rng=np.random.default_rng(0))
+    return vd.observe(machine, log, settings=vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-3)))
+
+
+def car() -> Observation:
+    machine = vd.model.car_machine("small", {"mass": 900.0, "front": 1.0, "rear": 1.4})
+    drive = Steered(4.0, 25.0, speed=20.0, steer=lambda t: 0.03 * np.sin(t))
+    log = vd.simulate(machine, drive, rng=np.random.default_rng(0))
+    return vd.observe(machine, log, settings=vd.ObserveSettings(process_noise=CarNoise(slip_error=1e-3, bank=1e-3)))
+
+
+@pytest.mark.parametrize("made", [pendulum_history, car])
+def test_every_observation_has_states_consistency_and_a_summary(made) -> None:
+    found = made()
+    assert isinstance(found, Observation) and len(found) == len(found.t) == len(found.reduced) == len(found.sigma)
+    assert len(found.states) == len(found.units) == found.reduced.shape[1]
+    name = found.states[0]
+    np.testing.assert_array_equal(found.state(name), found.reduced[:, 0])
+    assert name in found.summary() and "NIS" in found.summary() and type(found).__name__ in repr(found)
+    assert 0.3 < found.nis(10).mean < 3.0 and set(found.whiteness()) == set(found.estimates.outputs)
+    assert found.bounded() == () and found.episodes() == ()
+    assert found.system.name in found._repr_html_() and len(found.to_frame()) == len(found)
+    with pytest.raises(DataError, match="there is no state 'nothing'"):
+        found.state("nothing")

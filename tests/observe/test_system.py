@@ -8,8 +8,7 @@ from scipy.linalg import expm
 from observe.builders import pendulum
 from veridyn.errors import ModelError
 from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.run import run
-from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.run import run, smooth
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.jacobian import check_jacobian, numeric_jacobian
 from veridyn.observe.measurements import Measurements

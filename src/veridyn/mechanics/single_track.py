@@ -11,7 +11,7 @@ with a load sensitivity k a wheel has C and μ times 1 − k (Z/Z₀ − 1), so 
 
 Axes x forward, y left, z up; angles in rad. Valid where the car moves forward: below `SLOWEST` the slip angles are those at `SLOWEST`.
 Derivatives are exact: by the chain rule for what moves, by complex steps through the same equations, Im f(x + i h)/h, for parameters.
-All functions have the form of C that :mod:`veridyn.observe.filters.kernels.callable_step` calls:
+All functions have the form of C that :mod:`veridyn.observe.filters.callable_step` calls:
 (x, u, p, clock, out) with u = (speed, steering, longitudinal acceleration) and p as :func:`packed` lays it out. Where u has six
 entries, the last three are the same inputs over the step that follows, such as their means; readings use the first three.
 Reference: R. Rajamani, "Vehicle Dynamics and Control", 2nd ed., Springer 2012, sections 2.3 and 3.1."""

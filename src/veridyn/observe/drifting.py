@@ -50,9 +50,10 @@ class DriftingStates:
         reached = np.any(P[:, self.places, self.places] < DETERMINED**2 * without, axis=0)
         return tuple(self.names[k] for k in np.flatnonzero(reached).tolist())
 
-    def left(self, determined: tuple[str, ...]) -> tuple[str, ...]:
-        """Those that are not among these."""
-        return tuple(name for name in self.names if name not in determined)
+    def frozen_along(self, estimates: Estimates, frozen: tuple[str, ...]) -> tuple[str, ...]:
+        """Those that were frozen in a run, and those that its readings did not determine."""
+        determined = self.determined(estimates.P, estimates.t - estimates.t[0])
+        return tuple(name for name in self.names if name in frozen or name not in determined)
 
 
 def followed_drifts(
@@ -104,6 +105,5 @@ def with_frozen(system: MachineSystem, estimates: Estimates) -> MachineSystem:
     drifting = drifting_states(system)
     if drifting is None:
         return system
-    left = drifting.left(drifting.determined(estimates.P, estimates.t - estimates.t[0]))
-    frozen = (*system.frozen, *(name for name in left if name not in system.frozen))
+    frozen = drifting.frozen_along(estimates, system.frozen)
     return system if len(frozen) == len(system.frozen) else replace(system, frozen=frozen)

@@ -78,9 +78,7 @@ class MachineSystem:
     frozen: tuple[str, ...] = ()  # drifting parameters that no reading corrects
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
     place_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H leaves out how a free base turns (equation 89)
-    along_tangent: bool = (
-        False  # corrections of q by the velocity problem alone, which leaves constraints open (equation 58)
-    )
+    along_tangent: bool = False  # corrections of q by the velocity problem alone, which leaves constraints open (58)
     steps: Callable[[MachineSystem, float | None, Array | None], CompiledStep | None] | None = None  # by machine code
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, Any]] = field(default_factory=list, init=False, repr=False)

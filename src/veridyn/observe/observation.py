@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError
+from veridyn.errors import DataError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise
-from veridyn.observe.consistency.nis import Consistency, nees
-from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
+from veridyn.observe.consistency.health import Episode, SensorDelay, episodes, sensor_delays
+from veridyn.observe.consistency.nis import (
+    Consistency,
+    DirectionCheck,
+    direction_checks,
+    direction_line,
+    innovation_whiteness,
+    nees,
+    nis,
+)
+from veridyn.observe.consistency.observability import ClosedLoop, ExtraSensor, Observability, closed_loop, observability
 from veridyn.observe.consistency.predictions import (
     FilterRun,
     PredictionCheck,
@@ -23,15 +33,15 @@ from veridyn.observe.consistency.predictions import (
     prediction_checks,
     remembering_outputs,
 )
-from veridyn.observe.consistency.sensor_delays import SensorDelay, sensor_delays
-from veridyn.observe.consistency.tuning import Tuning
-from veridyn.observe.filters.smoother import Smoothed
-from veridyn.observe.history import StateHistory
+from veridyn.observe.filters.run import Smoothed
+from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates, ObserverFinding
+from veridyn.observe.system import System
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
+from veridyn.signals.spectrum import Whiteness
 
 BEFORE_SENSORS = (
     10.0  # of 2 Δ log L beyond chance: errors of a model, which every machine has, look a little like a late clock
@@ -40,8 +50,13 @@ DELAY_FALSE_ALARMS = 1e-4  # of consistent filters: as many are said to have a l
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Observation(StateHistory):
-    """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with."""
+class Observation:
+    """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with.
+
+    `usable_nis`: within it the bands are of use, however long the log.
+    """
+
+    usable_nis: ClassVar[tuple[float, float]] = (0.75, 1.25)  # a band of 95 % holds 92 to 98 % of the truth
 
     filter: str
     system: MachineSystem
@@ -52,6 +67,87 @@ class Observation(StateHistory):
     tuning: Tuning | None = None
     model_error: ModelErrorDensity | None = None
     made_by: FilterRun | None = None
+
+    def __len__(self) -> int:
+        return len(self.track)
+
+    @property
+    def t(self) -> Array:
+        return self.track.t
+
+    def state(self, name: str) -> Array:
+        """The history (N,) of one state."""
+        if name not in self.states:
+            raise DataError(f"there is no state '{name}'.", where=self.filter, hint=did_you_mean(name, self.states))
+        return self.reduced[:, self.states.index(name)]
+
+    def episodes(self, least: int = 3) -> tuple[Episode, ...]:
+        """What became of the sensors."""
+        return episodes(self.estimates, least)
+
+    def bounded(self) -> tuple[str, ...]:
+        """Estimated parameters that stood at a bound, with how often: their estimate is the bound's there, and not the data's."""
+        bounds = self.system.bounds
+        held = {} if bounds is None else bounds.held(self.track.x)
+        return tuple(
+            f"parameter '{name}' stood at its bound {bound:g} at {times} of {len(self)} samples"
+            for name, (bound, times) in held.items()
+        )
+
+    def nis(self, skip: int = 0) -> Consistency:
+        return nis(self.estimates, skip=skip)
+
+    def directions(self, skip: int = 0) -> tuple[DirectionCheck, ...]:
+        """Innovations along the principal directions of outputs that are read together, the largest first; 1 is ideal in each."""
+        return direction_checks(self.estimates, skip)
+
+    def consistency_lines(self, skip: int = 0) -> tuple[str, ...]:
+        """What the summary says of directions from sample `skip` on, and of readings that the filter was not given."""
+        return (*direction_line(self.directions(skip)), *check_lines(self.predictions))
+
+    def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
+        return innovation_whiteness(self.estimates, skip=skip)
+
+    def stability(self, skip: int = 1) -> ClosedLoop:
+        """Whether errors die out under the gains that were used."""
+        return closed_loop(self.estimates, self.estimates.sigma[skip:].mean(axis=0), skip)
+
+    def __repr__(self) -> str:
+        name = f"{type(self).__name__}({self.filter} on {self.system.name!r}"
+        return f"{name}, {len(self)} samples, {len(self.states)} states)"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_observation")(self)._repr_html_()
+
+    def plot(self, *names: str) -> Any:
+        """States with their 95 % bands, all or those that are named, for a notebook; ``save(path)`` writes a page."""
+        return above("veridyn.report.notebook", "plot_states")(self, *names)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame over time: for each state a column with its name, and one ``name.sigma``."""
+        return above("veridyn.report.notebook", "frame_of_states")(self)
+
+    def summary(self) -> str:
+        """States at the end, what became of the sensors, and the verdict on the innovations."""
+        lines = [f"{self.filter} on {self.system.name}: {len(self)} samples, {self.t[0]:.6g} s to {self.t[-1]:.6g} s"]
+        wide = max(24, 2 + max(map(len, self.states), default=0))
+        for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
+            lines.append(f"  {name:<{wide}}{value:14.6g} ± {sigma:.3g}")
+        if self.estimates.dof.sum():
+            lines.append("  " + self.nis().summary())
+        lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]
+        lines += [f"  {line}" for line in self.consistency_lines()]
+        lines += [f"  {e}" for e in self.episodes()]
+        lines += [f"  {line}" for line in self.bounded()]
+        lines += [
+            f"  parameter '{name}' drifts, and this log does not determine it: it keeps its value, and its uncertainty enters the bands"
+            for name in self.system.frozen
+        ]
+        if self.tuning is not None:
+            lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
+        if self.model_error is not None:
+            lines += [f"  {line}" for line in self.model_error.lines()]
+        return "\n".join(lines)
 
     @property
     def q(self) -> Array:
@@ -135,7 +231,12 @@ class Observation(StateHistory):
         """
         sizes = np.maximum(np.abs(self.reduced).max(axis=0), 1e-6) if scales is None else np.asarray(scales)
         further = [e for i in extra for e in self._extra(i)]
-        return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
+        return observability(self.equations, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
+
+    @property
+    def equations(self) -> System:
+        """What the filter ran on."""
+        return self.system
 
     @cached_property
     def predictions(self) -> tuple[PredictionCheck, ...]:
@@ -157,9 +258,6 @@ class Observation(StateHistory):
             sensors.setdefault(table.sensors[k].name, []).append(j)
         return prediction_checks(self.made_by, self.estimates, sensors, remembering)
 
-    def consistency_lines(self, skip: int = 0) -> tuple[str, ...]:
-        return (*super().consistency_lines(skip), *check_lines(self.predictions))
-
     @cached_property
     def delays(self) -> tuple[SensorDelay, ...]:
         """Outputs whose innovations show a delay that is not told, with its size (s) and deviation, the strongest evidence first."""
@@ -171,7 +269,7 @@ class Observation(StateHistory):
     @cached_property
     def findings(self) -> tuple[ObserverFinding, ...]:
         """What limits what may be concluded from it, by rank: each with cause, place, evidence, size and sigma, as those of a fit."""
-        return above("veridyn.observe.consistency.named", "named_findings")(self)
+        return above("veridyn.observe.consistency.findings", "named_findings")(self)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
         table = self.system.model.readout([sensor])

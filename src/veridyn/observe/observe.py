@@ -29,13 +29,12 @@ from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
-from veridyn.observe.consistency.tuning import Tuning, tune
 from veridyn.observe.drifting import with_frozen
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
-from veridyn.observe.filters.run import in_order, run
-from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.run import in_order, run, smooth
 from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
+from veridyn.observe.fitting import Tuning, tune
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.model_error import with_density

@@ -135,7 +135,7 @@ class Estimates(Track):
 
 @dataclass(frozen=True, kw_only=True)
 class ObserverFinding:
-    """What was found against a run; ``consistency.named`` says what `size` and `evidence` are. ``str(finding)`` is a sentence.
+    """What was found against a run; ``consistency.findings`` says what `size` and `evidence` are. ``str(finding)`` is a sentence.
 
     `rank` counts from 1; `sigma`: deviation of the size, NaN where none is known.
     """

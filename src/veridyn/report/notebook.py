@@ -31,7 +31,7 @@ from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.single_track import car_described, prior_of
-from veridyn.observe.history import StateHistory
+from veridyn.observe.observation import Observation
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.observed import banded
 from veridyn.report.page import environment, own_file, script, singular_values, trace_figure
@@ -66,7 +66,7 @@ def frame_of_rows(rows: Sequence[RowReport]) -> Any:
     )
 
 
-def frame_of_states(states: StateHistory) -> Any:
+def frame_of_states(states: Observation) -> Any:
     """A line for each sample, by time in s; each state and its standard deviation."""
     sigma = states.sigma
     columns = {}
@@ -190,7 +190,7 @@ def show_validation(validation: Validation) -> Display:
     return Display("Validation", [_errors(validation.rows)])
 
 
-def show_observation(states: StateHistory) -> Display:
+def show_observation(states: Observation) -> Display:
     """States at the end of the log with their deviations, and whether innovations are as large as they should be."""
     rows = [
         (name, *measured(float(x), float(s)), unit_text(u))
@@ -235,7 +235,7 @@ def plot_validation(validation: Validation, *rows: str) -> Display:
     return Display("Validation", [Figure([bars("Errors of each row", names, errors, "%")], "Errors of each row")])
 
 
-def plot_states(states: StateHistory, *names: str) -> Display:
+def plot_states(states: Observation, *names: str) -> Display:
     """States with their 95 % bands; all of them, or those that are named."""
     for name in names:
         if name not in states.states:

@@ -14,7 +14,7 @@ from veridyn.arrays import Array
 from veridyn.identify.validation import Validation
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
-from veridyn.observe.history import StateHistory
+from veridyn.observe.observation import Observation
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.observer import WORDS, ObservedParts, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
@@ -192,7 +192,7 @@ def _last(run: ObserveRun) -> Table:
     return Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,))
 
 
-def consistency_sections(o: StateHistory, skip: int) -> list[Section]:
+def consistency_sections(o: Observation, skip: int) -> list[Section]:
     """Innovations, whether they are as large as the filter states, and what became of readings, of any machine."""
     return [
         Section("Innovations", _innovations(o, skip), "Readings minus their predictions."),
@@ -202,7 +202,7 @@ def consistency_sections(o: StateHistory, skip: int) -> list[Section]:
     ]
 
 
-def _innovations(o: StateHistory, skip: int) -> list[Block]:
+def _innovations(o: Observation, skip: int) -> list[Block]:
     whiteness = o.whiteness(skip)
     plots = [whiteness_plot(name, w) for name, w in whiteness.items()]
     blocks: list[Block] = [Figure(innovation_plots(o), "Innovations", "Shaded: ±1.96 σ.")]
@@ -213,7 +213,7 @@ def _innovations(o: StateHistory, skip: int) -> list[Block]:
     return blocks
 
 
-def _withheld(o: StateHistory) -> list[Section]:
+def _withheld(o: Observation) -> list[Section]:
     """Readings that the study kept from the filter, against their predictions; no section where there are none."""
     every = list(withheld_outputs(o.estimates))
     if not every:
@@ -241,7 +241,7 @@ def _withheld_plot(w: WithheldOutput) -> Plot:
     return curves(w.output, [shown], "time, s", "error")
 
 
-def _consistency(o: StateHistory, skip: int) -> list[Block]:
+def _consistency(o: Observation, skip: int) -> list[Block]:
     nis = o.nis(skip)
     some = nis.dof > 0
     plot = curves(
@@ -255,7 +255,7 @@ def _consistency(o: StateHistory, skip: int) -> list[Block]:
     return [Text(nis.summary() + "."), Figure([plot])]
 
 
-def _sensors(o: StateHistory) -> list[Block]:
+def _sensors(o: Observation) -> list[Block]:
     counts = o.estimates.counts()
     kinds = list(next(iter(counts.values())))
     rows = [(name, *(str(found[k]) for k in kinds)) for name, found in counts.items()]

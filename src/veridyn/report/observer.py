@@ -14,7 +14,7 @@ from veridyn.arrays import Array
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.model.point_parts import MechanismParts
-from veridyn.observe.history import StateHistory
+from veridyn.observe.observation import Observation
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
@@ -238,7 +238,7 @@ def whiteness_plot(title: str, w: Whiteness) -> Plot:
     )
 
 
-def innovation_plots(o: StateHistory) -> list[Plot]:
+def innovation_plots(o: Observation) -> list[Plot]:
     """The innovations of each output that was heard, with the band that the filter expects of them."""
     e, drawn = o.estimates, []
     table = getattr(o.system, "table", None)  # of sensors; one's own equations have none, and no units
@@ -406,7 +406,7 @@ class ObservedParts(NamedTuple):
     those, key figures, settings, and the observation, if there is one, from sample `skip` on."""
 
     name: str
-    observation: StateHistory | None
+    observation: Observation | None
     skip: int
     keys: list[Key]
     before: list[Section]

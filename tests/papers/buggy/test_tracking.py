@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from veridyn.observe.filters.passage import Stepped
+from veridyn.observe.filters.update import Stepped
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Belief
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven

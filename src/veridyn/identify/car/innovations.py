@@ -107,7 +107,7 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
     """The estimated parameters of the car, and the noises of `tuned`, under which this drive and the priors are most likely."""
     estimated = tuple(n for n, state in zip(TABLE, car.parameters.states, strict=True) if state == "estimated")
     _check(car, method, estimated)
-    search: ParameterFit = above("veridyn.observe.fitting", "most_likely")(
+    search: ParameterFit = above("veridyn.observe.car.system", "most_likely")(
         car, method.noise, method.tuned, estimated, drive, progress
     )
     search, notes = _with_disagreement(search)

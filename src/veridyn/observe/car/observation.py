@@ -1,4 +1,8 @@
-"""A car of a few numbers observed along a drive: its lateral motion with bands, and what nobody measures of it."""
+"""A car of a few numbers observed: its lateral motion with bands, along a drive or beside a running program, and what nobody measures.
+
+Speed, steering and longitudinal acceleration act, and what acts from one sample to the next is the mean of both. Beside a program that is
+known when the next sample comes, which is when the filter goes there: so samples that come one by one give what the whole log gives.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +24,30 @@ from veridyn.model.parameters import Drift
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise, uncertain
 from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
-from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
+from veridyn.observe.car.log import SLOWEST_M_S, drive_of, first_yaw_rate, lateral_measurements
+from veridyn.observe.car.system import (
+    CarQuantities,
+    Inflation,
+    car_start,
+    car_system,
+    frozen_parameters,
+    state_units,
+    virtual_sensors,
+)
 from veridyn.observe.consistency.nis import Consistency
-from veridyn.observe.consistency.observability import Observability, observability
+from veridyn.observe.consistency.observability import ExtraSensor
 from veridyn.observe.drifting import DriftingStates, followed_drifts
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import Smoother, filter_of
-from veridyn.observe.filters.run import in_order, run
-from veridyn.observe.filters.smoother import Smoothed, smooth
+from veridyn.observe.filters.methods import Smoother, filter_of, refuse_smoother
+from veridyn.observe.filters.run import Smoothed, in_order, run, smooth
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.observation import Observation
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.system import Continuous
 from veridyn.observe.virtual import Reading, Virtual
 from veridyn.progress import Progress, silent
@@ -186,14 +198,12 @@ class CarObservation(Observation):
     def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
         raise self._has_no("coordinates of joints to compare with true ones")
 
-    def observability(
-        self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Sensor] = ()
-    ) -> Observability:
-        """Observability along a part of the estimated motion; `extra`: further readings by the car's names."""
-        if extra:
-            raise self._has_no("places for further sensors")
-        sizes = np.maximum(np.abs(self.reduced).max(axis=0), 1e-6) if scales is None else np.asarray(scales)
-        return observability(self.system.equations, self.t[part], self.track.x[part], sizes, self.inputs[part])
+    @property
+    def equations(self) -> Continuous:
+        return self.system.equations
+
+    def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
+        raise self._has_no("places for further sensors")
 
     def _has_no(self, asked: str) -> CapabilityError:
         return CapabilityError("single_track", asked, *NO_STATES_OF_JOINTS, where=self.system.name)
@@ -296,13 +306,10 @@ def follow_car(
     """:func:`run_car` with the parameters that drift followed, and again with those frozen that the drive does not determine."""
     observed = observed_car(car, noise, log, estimate, consider, drifts)
     found = run_car(method, observed, log, noise, progress)
-    drifting = observed.drifting
-    while drifting is not None:
-        e, frozen = found.estimates, observed.frozen
-        left = drifting.left(drifting.determined(e.P, e.t - e.t[0]))
-        if set(left) <= set(frozen):
+    while observed.drifting is not None:
+        frozen = observed.drifting.frozen_along(found.estimates, observed.frozen)
+        if len(frozen) == len(observed.frozen):
             break
-        frozen = tuple(n for n in drifting.names if n in (*frozen, *left))
         observed = replace(observed, equations=observed.with_frozen(frozen), frozen=frozen)
         found = run_car(method, observed, log, noise, progress)
     return found
@@ -375,3 +382,64 @@ def observe_car(
     estimate = tuple(given.parameters)
     drifts = followed_drifts(car.parameters.drifts, given, estimate, car.name)
     return follow_car(chosen, car, readings, noise, estimate, given.consider, drifts, progress)
+
+
+def car_beside(machine: Machine, method: Filter | str, settings: ObserveSettings) -> tuple[Filter, ObservedCar]:
+    """The filter and the car under it, straight ahead until the first reading is there."""
+    how, car, noise = car_setting(machine, method, settings, "Observer")
+    refuse_smoother(how)
+    outputs = [s.name for s in car.sensors]
+    estimate = tuple(settings.parameters)
+    drifts = followed_drifts(car.parameters.drifts, settings, estimate, car.name)
+    return how, car_under_filter(car, noise, outputs, 0.0, estimate, settings.consider, drifts)
+
+
+class DriverInputs:
+    """What acts on a car, sample by sample: `last` is speed (m/s), steer (rad) and ax (m/s²) of the newest one, None before the first.
+
+    It also keeps by how much innovations are larger than stated, which widens the bands of quantities.
+    """
+
+    def __init__(self, car: ObservedCar) -> None:
+        self.last: Array | None = None
+        self._car, self._inflation, self._factor = car, Inflation(), 1.0
+
+    def acting(self, inputs: ArrayLike | None) -> Array:
+        """Speed, steer and ax (3,) of a new sample; zero ax where it is left out, and those before where there are none."""
+        if inputs is None and self.last is not None:
+            return self.last
+        given = np.zeros(0) if inputs is None else as_vector(inputs)
+        acting = np.append(given, 0.0) if len(given) == 2 else given
+        if acting.shape != (3,) or not np.isfinite(acting).all():
+            expected = "speed (m/s), steer (rad) and ax (m/s^2)"
+            raise DataError(
+                "these are not what acts on a car.", where="step, inputs", expected=expected, found=f"{given}"
+            )
+        return acting
+
+    @staticmethod
+    def too_slow(acting: Array) -> bool:
+        """Whether slip angles mean nothing at this speed."""
+        return bool(acting[0] < SLOWEST_M_S)
+
+    def start(self, measurements: ArrayLike | Mapping[str, float]) -> Belief:
+        """Where the car starts: nearly straight, with the first reading of a gyroscope as its yaw rate, zero where there is none."""
+        named = isinstance(measurements, Mapping)
+        read = measurements if named else dict(zip(self._car.outputs, np.atleast_1d(measurements), strict=False))
+        gyros = [s.name for s in self._car.machine.sensors if s.on == "yaw_rate"]
+        found = next((float(read[n]) for n in gyros if n in read), 0.0)
+        x = self._car.start.x.copy()
+        x[self._car.states.index("yaw_rate")] = found if np.isfinite(found) else 0.0
+        return replace(self._car.start, x=x)
+
+    def taken(self, acting: Array, nis: float, dof: int, dt: float) -> None:
+        """A step was made with what acts at its time, `dt` seconds after the one before, and its innovations were so large."""
+        self.last = acting
+        self._factor = self._inflation(nis if dof else 0.0, dof, dt)
+
+    def quantity(self, wanted: Virtual | str, belief: Belief, inputs: Array) -> tuple[Array, Array]:
+        """The value (1,) of a quantity by its name, and its deviation, which allows for innovations larger than stated."""
+        if self.last is None:
+            raise DataError("speed and steering are not known yet.", where="virtual", expected="a step before it")
+        y, s = CarQuantities(self._car.equations, [quantity_name(wanted)]).at(belief.x, belief.P, inputs)
+        return y, self._factor * s

@@ -18,11 +18,16 @@ from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track import MOVING, READING_UNITS, READINGS, lateral_functions, packed
 from veridyn.model.car import PARAMETERS, TABLE
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import Drift
-from veridyn.model.single_track import CarNoise, car_described
+from veridyn.model.parameters import Drift, ParameterFit, ParameterGuess
+from veridyn.model.single_track import NOISES, CarNoise, car_described, prior_of, with_values
+from veridyn.observe.car.log import first_yaw_rate, lateral_measurements
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.fitting import fit_parameters
 from veridyn.observe.result import Belief, Estimates, Track
 from veridyn.observe.system import Continuous
 from veridyn.observe.virtual import Reading
+from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
 
 MOVING_UNITS = ("m/s", "rad/s", "rad", "rad", "rad")
 LONGEST_STEP_S = 0.05
@@ -199,3 +204,35 @@ def _check(car: Machine, outputs: Sequence[str], names: Sequence[str]) -> None:
         if name not in TABLE:
             faults.add(f"there is no parameter '{name}'.", where=car.name, hint=did_you_mean(name, PARAMETERS))
     faults.raise_if_any(ModelError)
+
+
+# Prior deviation of the logarithm of a tuned noise: of sensors, and of errors that the data hardly show
+WIDE, NARROW = 1.0, 0.5
+
+
+def most_likely(
+    car: Machine,
+    noise: CarNoise,
+    tuned: Sequence[str],
+    estimated: Sequence[str],
+    drive: DriveLog,
+    progress: Progress = silent,
+) -> ParameterFit:
+    """The parameters `estimated` of a car and the noises of `tuned` ("noise.NAME"), each with its prior, most likely along a drive."""
+    log = lateral_measurements(drive, car)
+    guesses = {
+        n: ParameterGuess(value=b.value, sigma=b.sigma, lower=b.lower, upper=b.upper, positive=b.positive)
+        for n, b in ((n, prior_of(car, n)) for n in estimated)
+    }
+    sensors = {s.name: s for s in car.sensors}
+    for n in tuned:
+        if n in log.names or n in NOISES:
+            value = sensors[n].sigma if n in log.names else float(getattr(noise, n))
+            spread = NARROW if n in ("slip_error", "bank") else WIDE
+            guesses[f"noise.{n}"] = ParameterGuess(value=value, sigma=spread * value, positive=True)
+
+    def build(values: Mapping[str, float]) -> Continuous:
+        return car_system(*with_values(car, noise, values), log.names)
+
+    start = car_start(car, noise, first_yaw_rate(log, car))
+    return fit_parameters(EKF(), build, guesses, [(log, start)], progress=progress)

@@ -13,11 +13,30 @@ One that is wrong pulls the others' innovations along as far as it was let in: t
 repeats itself, which no model is needed to see, those with a smaller mean since then are not named. Where `SEVERAL` stand side by side the
 fault is likely to lie in what they are compared with: an input, or the model. What became of single readings is reported by
 :meth:`~veridyn.observe.observation.Observation.episodes`.
+
+The same as objects (:func:`named_findings`), in the shape of those of a fit: cause, place, evidence, rank, size and sigma. Those that say
+what to do stand before those that say how wrong the filter is.
+
+============== ==================== ============================================== ==================================
+cause          place                size                                           evidence
+============== ==================== ============================================== ==================================
+delay          output               s that it is later                             2 Δ log L of the score test
+held readings  output               samples that each reading is held              share of neighbours that are equal
+outliers       output               share of its readings beyond the gate          how many
+silent         sensor               share of its readings that is missing          z of its mean innovation, squared
+frozen         sensor               share of its readings that is not used         the same
+offset         sensor               mean innovation, in deviations of the mean     the same
+dead centre    coordinate           least share of the usual sensitivity           how often
+predictions    output               mean squared deviation through a muted sensor  the same, or over a horizon
+directions     outputs, weighted    mean squared innovation along them             the same
+model error    coordinate           rms acceleration that the model lacks          share of the coordinate's own
+innovations    machine              NIS                                            the same
+============== ==================== ============================================== ==================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,18 +44,15 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
-from veridyn.observe.consistency.directions import direction_checks, wrong_directions
-from veridyn.observe.consistency.health import WORDS, Episode, episodes
-from veridyn.observe.consistency.nis import Consistency
+from veridyn.observe.consistency.health import WORDS, Episode, SensorDelay, episodes, held_readings
+from veridyn.observe.consistency.nis import Consistency, direction_checks, wrong_directions
 from veridyn.observe.consistency.observability import DeadCentre, dead_centres
-from veridyn.observe.consistency.predictions import check_findings
-from veridyn.observe.consistency.sensor_delays import SensorDelay
-from veridyn.observe.history import StateHistory
+from veridyn.observe.consistency.predictions import check_findings, wrong_predictions
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
 from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.observation import Observation
-from veridyn.observe.result import Estimates
+from veridyn.observe.result import Estimates, ObserverFinding
 
 REFUSED_SHARE = 0.03  # of a sensor's readings: a gate of 0.99 or more refuses fewer good ones (chosen)
 MEAN_DEVIATIONS = 6.0  # of the mean innovation: models are not exact (chosen)
@@ -44,7 +60,7 @@ REPEATED_SHARE = 0.98  # of neighbours that are equal, from which on a sensor wi
 SEVERAL = 3  # sensors named at once
 LEAST = 3  # readings in a row that make an episode
 FALSE_ALARMS = 1e-4  # of consistent filters: as many are reported by chance
-USABLE_NIS = StateHistory.usable_nis
+USABLE_NIS = Observation.usable_nis
 USABLE_PREDICTION = 4.0  # of z²: stated deviations are half of what they should be
 FEW_SAMPLES = 500  # of a log: they know the mean square of innovations along a direction within six percent
 OPEN_CONSTRAINT = 1e-6  # m or 1: of a constraint that was left out as redundant and should be closed
@@ -66,7 +82,7 @@ class SensorFinding:
 
 
 @checked
-def sensor_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[SensorFinding, ...]:
+def sensor_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[SensorFinding, ...]:
     """Sensors that do not agree with the others and the model from sample `skip` on, the strongest evidence first.
 
     `log` tells those that repeat themselves.
@@ -145,7 +161,7 @@ def _repeats(log: Experiment, name: str, since: float) -> bool:
 
 
 def observation_findings(
-    found: StateHistory,
+    found: Observation,
     log: Experiment | None = None,
     skip: int = 0,
     false_alarms: float = FALSE_ALARMS,
@@ -160,13 +176,13 @@ def observation_findings(
     return (*finding_lines(sensor_findings(found, log, skip)), *_limits(found), *size)
 
 
-def serious_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
+def serious_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
     """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
     size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
     more = (*cause_lines(found, skip), *prediction_findings(found, quick=True))
     if size:
         return (*observation_findings(found, log, skip), *more)
-    chosen = found.made_by.method.gate if isinstance(found, Observation) and found.made_by is not None else None
+    chosen = found.made_by.method.gate if found.made_by is not None else None
     named = (
         sensor_findings(found, log, skip) if chosen == "auto" else ()
     )  # what a gate of one's own refuses is in the summary
@@ -174,31 +190,31 @@ def serious_findings(found: StateHistory, log: Experiment | None = None, skip: i
     return (*(f"{finding}." for finding in refused), *_limits(found), *more)
 
 
-def cause_lines(found: StateHistory, skip: int = 0) -> tuple[str, ...]:
+def cause_lines(found: Observation, skip: int = 0) -> tuple[str, ...]:
     """Delays that are not told, and dead centres."""
     return tuple(str(one) for one in (*found_delays(found, skip), *lost_coordinates(found, skip)))
 
 
-def found_delays(found: StateHistory, skip: int = 0) -> tuple[SensorDelay, ...]:
+def found_delays(found: Observation, skip: int = 0) -> tuple[SensorDelay, ...]:
     """Delays of outputs that are not told; none of a run whose model is said to be exact, or of which readings are not at hand, and none of
     one that is lost at a dead centre: the rates that it predicts are those of another motion."""
-    if not isinstance(found, Observation) or found.made_by is None or found.model_error is None:
+    if found.made_by is None or found.model_error is None:
         return ()
     return () if found.delays and lost_coordinates(found, skip) else found.delays
 
 
-def lost_coordinates(found: StateHistory, skip: int = 0) -> tuple[DeadCentre, ...]:
+def lost_coordinates(found: Observation, skip: int = 0) -> tuple[DeadCentre, ...]:
     """Coordinates that the sensors lose sight of, where the innovations show that the filter did not survive it."""
     if not isinstance(found.system, MachineSystem) or not _size(found, skip, FALSE_ALARMS, found.usable_nis):
         return ()
     return dead_centres(found.system, found.estimates)
 
 
-def prediction_findings(found: StateHistory, quick: bool = False) -> tuple[str, ...]:
+def prediction_findings(found: Observation, quick: bool = False) -> tuple[str, ...]:
     """That readings which were not used lie beside their predictions, that outputs contradict each other along a direction, and that the
     model explains next to nothing of the motion. `quick`: what takes long is asked only where innovations, or a part of them, give reason
     to."""
-    if not isinstance(found, Observation) or found.model_error is None:
+    if found.model_error is None:
         return ()  # a model that is said to be exact is taken at its word
     considers = found.system.considered is not None
     checks = found.urgent_predictions() if quick else found.predictions
@@ -228,14 +244,14 @@ def model_error_findings(error: ModelErrorDensity) -> tuple[tuple[str, float, fl
     )
 
 
-def warn_of_findings(found: StateHistory, log: Experiment | None) -> None:
+def warn_of_findings(found: Observation, log: Experiment | None) -> None:
     """Warn of what makes the bands of a run wrong. Sensors are named where the innovations are not as large as stated: their means are
     watched more closely than that, and shift with the start of a run, of which the verb is not told how long it takes."""
     for text in serious_findings(found, log):
         warn(DataWarning, Fault(text, where=f"{found.filter} on {found.system.name}"))
 
 
-def _limits(found: StateHistory) -> list[str]:
+def _limits(found: Observation) -> list[str]:
     """Readings that are never used, noise that the log does not determine, constraints that open."""
     out = [
         f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?"
@@ -246,7 +262,7 @@ def _limits(found: StateHistory) -> list[str]:
     if found.tuning is not None and not found.tuning.converged and not (floor and found.tuning.negligible):
         what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
         out.append(f"{what} Give a density of the process noise.")
-    if not isinstance(found, Observation) or not isinstance(found.system, MachineSystem):
+    if not isinstance(found.system, MachineSystem):
         return out
     names = found.system.model.left_out
     if names and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
@@ -258,7 +274,7 @@ def _limits(found: StateHistory) -> list[str]:
     return out
 
 
-def _size(found: StateHistory, skip: int, false_alarms: float, usable: tuple[float, float]) -> list[str]:
+def _size(found: Observation, skip: int, false_alarms: float, usable: tuple[float, float]) -> list[str]:
     if not found.estimates.dof[skip:].any():
         return []
     considers = found.system.considered is not None
@@ -282,3 +298,98 @@ def nis_finding(
     words = "too sure of itself" if nis.mean > 1.0 else "too cautious"
     share = f"{100 * (1 - false_alarms):g} %"
     return f"the filter is {words}: NIS {nis.mean:.4g}, and {share} of consistent ones lie in {low:.3f} to {high:.3f}."
+
+
+FEW_OUTLIERS = 3  # readings of an output: chance puts one in a million beyond the gate
+SENSOR_CAUSES = {WORDS[Status.MISSING]: "silent", WORDS[Status.FROZEN]: "frozen", WORDS[Status.OUTLIER]: "outliers"}
+
+
+def named_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[ObserverFinding, ...]:
+    """What limits what may be concluded from a run from sample `skip` on, by rank."""
+    every = (*_of_sensors(found, log, skip), *_of_filter(found, skip))
+    return tuple(replace(one, rank=k) for k, one in enumerate(every, 1))
+
+
+def _of_sensors(found: Observation, log: Experiment | None, skip: int) -> Iterator[ObserverFinding]:
+    for delay in found_delays(found, skip):
+        yield ObserverFinding(
+            cause="delay",
+            place=delay.output,
+            evidence=delay.evidence,
+            size=delay.size,
+            sigma=delay.sigma,
+            message=str(delay),
+        )
+    yield from _held(found)
+    named = sensor_findings(found, log, skip)
+    for one in named:
+        cause = SENSOR_CAUSES.get(one.what, "offset")
+        size = one.deviations if cause == "offset" else one.share
+        yield ObserverFinding(cause=cause, place=one.sensor, evidence=one.deviations**2, size=size, message=f"{one}.")
+    refused = {one.sensor for one in named if one.share > REFUSED_SHARE}
+    yield from _outliers(found, refused)
+    for centre in lost_coordinates(found, skip):
+        yield ObserverFinding(
+            cause="dead centre",
+            place=centre.coordinate,
+            evidence=float(len(centre.times)),
+            size=centre.share,
+            message=str(centre),
+        )
+
+
+def _held(found: Observation) -> Iterator[ObserverFinding]:
+    if found.made_by is None:
+        return
+    readings, table = found.made_by.readings.select(found.estimates.outputs), found.system.table
+    for j, name in enumerate(readings.names):
+        values = readings.values[:, j]
+        times = 1 if table.sensors[table.owner[j]].quantum else held_readings(values)
+        if times > 1:
+            heard = values[np.isfinite(values)]
+            yield ObserverFinding(
+                cause="held readings",
+                place=name,
+                evidence=float(np.mean(np.diff(heard) == 0.0)),
+                size=float(times),
+                message=f"'{name}' repeats each reading for {times} samples: its own clock is slower. Leave repeats out of the log (NaN): "
+                "taken as new readings they make the filter too sure.",
+            )
+
+
+def _outliers(found: Observation, named: set[str]) -> Iterator[ObserverFinding]:
+    e, table = found.estimates, found.system.table
+    for j, name in enumerate(e.outputs):
+        beyond = np.flatnonzero(e.status[:, j] == Status.OUTLIER)
+        read = int((e.status[:, j] != Status.MISSING).sum())
+        if len(beyond) < FEW_OUTLIERS or table.sensors[table.owner[j]].name in named:
+            continue
+        share = len(beyond) / read
+        yield ObserverFinding(
+            cause="outliers",
+            place=name,
+            evidence=float(len(beyond)),
+            size=share,
+            sigma=float(np.sqrt(share * (1.0 - share) / read)),
+            message=f"{len(beyond)} of {read} readings of '{name}' ({100 * share:.2g} %) are beyond the gate and count little, the first "
+            f"at {e.t[beyond[0]]:.6g} s.",
+        )
+
+
+def _of_filter(found: Observation, skip: int) -> Iterator[ObserverFinding]:
+    if found.model_error is not None:
+        considers = found.system.considered is not None
+        for check, text in wrong_predictions(found.predictions, FALSE_ALARMS, USABLE_PREDICTION, considers):
+            yield ObserverFinding(
+                cause="predictions", place=check.output, evidence=check.z2, size=check.z2, message=text
+            )
+        for along, text in wrong_directions(found.directions(skip), FALSE_ALARMS, USABLE_PREDICTION):
+            yield ObserverFinding(cause="directions", place=along.named, evidence=along.z2, size=along.z2, message=text)
+        for name, rms, share, text in model_error_findings(found.model_error):
+            yield ObserverFinding(cause="model error", place=name, evidence=share, size=rms, message=text)
+    if found.estimates.dof[skip:].any():
+        size, considers = found.nis(skip), found.system.considered is not None
+        if text := nis_finding(size, found.usable_nis, considers):
+            yield ObserverFinding(
+                cause="innovations", place=found.system.name, evidence=size.mean, size=size.mean, message=text
+            )

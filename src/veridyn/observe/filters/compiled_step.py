@@ -1,6 +1,6 @@
 """Filter steps by machine code, bound to one caller: what the steps of all formulations share in Python.
 
-A formulation adds its own record to the common one (:mod:`veridyn.observe.filters.kernels.step`), says in which order it takes what acts,
+A formulation adds its own record to the common one (:mod:`veridyn.observe.filters.step`), says in which order it takes what acts,
 and has one function of machine code for one step or many.
 """
 
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.mechanics.record import Bound
 from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.filters.kernels.correction import corrected_of
-from veridyn.observe.filters.kernels.robust_gate import gated_of
-from veridyn.observe.filters.kernels.step import FilterRecord, Held, Predicted, Refresh, SampleRows, StepSettings
-from veridyn.observe.filters.passage import CompiledPassage, Passage, PassageLayout
-from veridyn.observe.filters.update import threshold
+from veridyn.observe.filters.correction import corrected_of
+from veridyn.observe.filters.robust_gate import gated_of
+from veridyn.observe.filters.step import FilterRecord, Held, Predicted, Refresh, SampleRows, StepSettings
+from veridyn.observe.filters.update import CompiledPassage, Passage, PassageLayout, threshold
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
@@ -57,12 +56,12 @@ def filter_record(
     square = {name: np.zeros((n, n)) for name in ("P", "F", "Q", "G", "added", "product")}
     return FilterRecord(
         settings=StepSettings(error_model, longest, np.inf if gate is None else threshold(gate)),
-        density=_rows(density),
-        bias=_rows(readings.bias),
-        selector=_rows(readings.selector),
+        density=as_rows(density),
+        bias=as_rows(readings.bias),
+        selector=as_rows(readings.selector),
         wraps=readings.wraps.astype(np.int8),
-        sensors=_rows(readings.R),
-        R=_rows(readings.R),
+        sensors=as_rows(readings.R),
+        R=as_rows(readings.R),
         noisy=np.zeros(1, dtype=np.int64),
         x=np.zeros(numbers),
         P=np.zeros((n, n)),
@@ -91,6 +90,7 @@ class CompiledStep(ABC):
     """A whole filter step by machine code. It works in memory of its own: one caller each, not for two threads at once."""
 
     keeps_derivatives: ClassVar[bool] = False  # whether they can be kept over some steps
+    _bound: Bound  # the record of the formulation, with that of the filter in it
 
     def __init__(self, kernel: Kernel, record: FilterRecord) -> None:
         self._kernel, self._filter = kernel, record
@@ -116,9 +116,9 @@ class CompiledStep(ABC):
     def _acting(self, inputs: Array) -> Array:
         """What acts (N, L) as the formulation takes it, for inputs (N, p); none given, as the model has it."""
 
-    @abstractmethod
     def _address(self, belief: Belief) -> NDArray[np.int64]:
         """Of the record with which machine code goes on from this belief."""
+        return self._bound.address
 
     def _done(self, belief: Belief, given: Bound) -> int:
         """How many of the steps to what is given were done."""
@@ -185,14 +185,15 @@ class CompiledStep(ABC):
         f.x[:], f.P[:] = belief.x, belief.P
         given = SampleRows(
             t=np.concatenate([t[:1] if belief.t is None else [belief.t], t]),
-            values=_rows(values),
+            values=as_rows(values),
             flags=np.array(flags, dtype=np.int8).reshape(-1),
-            sigma=np.zeros((0, len(f.values))) if sigma is None else _rows(sigma),
-            acting=_rows(self._acting(np.vstack([before[None], inputs]))),
+            sigma=np.zeros((0, len(f.values))) if sigma is None else as_rows(sigma),
+            acting=as_rows(self._acting(np.vstack([before[None], inputs]))),
             rows=self._rows,
         )
         return self._done(belief, Bound(given)), self._rows
 
 
-def _rows(x: Array) -> Array:
+def as_rows(x: Array) -> Array:
+    """A copy as machine code takes it."""
     return np.array(x, dtype=np.float64, order="C")

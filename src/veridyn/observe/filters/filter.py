@@ -20,9 +20,16 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.filters.compiled_step import CompiledStep
-from veridyn.observe.filters.passage import Passage, Prediction, Stepped
 from veridyn.observe.filters.robust_gate import FALSE_ALARMS, OUTLIER, RobustGate, widened
-from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
+from veridyn.observe.filters.update import (
+    Correction,
+    Expectation,
+    Passage,
+    Prediction,
+    Stepped,
+    correct,
+    noise_of_readings,
+)
 from veridyn.observe.measurements import Codes
 from veridyn.observe.process_noise import as_covariance
 from veridyn.observe.result import Belief

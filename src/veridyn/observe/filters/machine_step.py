@@ -9,7 +9,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.observe.filters.compiled_step import CompiledStep, Kernel, SensorRows, filter_record
-from veridyn.observe.filters.kernels.covariance import EXACT, FORWARD, INTEGRATOR
+from veridyn.observe.filters.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.machine import MachineSystem
 
 ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}  # as machine code numbers them

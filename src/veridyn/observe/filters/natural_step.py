@@ -1,27 +1,316 @@
-"""The compiled filter step of a mechanism in natural coordinates, bound to one caller.
+"""The filter step of a mechanism in natural coordinates as machine code, for one step or many: predict, expect, correct, retract.
 
-Everything a step needs stands in one record per set of independent coordinates; the sets share all but the mechanism over them, so that
-steps go on in another set as soon as the reference has changed to it.
+The equations are those of :class:`~veridyn.mechanics.natural.steps.model.NaturalModel`, which stays the reference; a state is
+x = (q, q̇, u, b, number of its set of independent coordinates). Everything a step needs stands in one record per set; the sets share all but
+the mechanism over them, so that steps go on in another set as soon as the reference has changed to it.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
+from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.kernels.law_code import law_rows
-from veridyn.mechanics.natural.kernels.room import found_of, room_of
+from veridyn.mechanics.natural.kernels.room import Found, Model, Room, found_of, room_of
+from veridyn.mechanics.natural.kernels.tangent import close
+from veridyn.mechanics.natural.kernels.terms import turned
 from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.steps.model import Charts
-from veridyn.mechanics.record import Bound
-from veridyn.observe.filters.kernels.natural_step import Loads, NaturalFilter, NaturalWork, Sensors, natural_steps
-from veridyn.observe.filters.kernels.step import STRAINED
+from veridyn.mechanics.natural.steps.trapezoid import advance
+from veridyn.mechanics.record import Bound, Cube, Matrix, Numbers, Vector, opened
+from veridyn.observe.filters.compiled_step import as_rows
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import spread
 from veridyn.observe.filters.machine_step import MachineStep
+from veridyn.observe.filters.step import (
+    REFERENCE,
+    STRAINED,
+    FilterRecord,
+    SampleRows,
+    add_bias,
+    add_sub_step,
+    begin_step,
+    corrected,
+    ended,
+    go_on,
+    sub_steps,
+    take,
+)
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Belief
+
+
+class Sensors(NamedTuple):
+    """What sensors read but for their bias, h = a·y + yᵀ G q̇ + yᵀ D q̈, with y = (q, 1)."""
+
+    a: Matrix  # (m, n + 1)
+    G: Cube  # (m, n + 1, n)
+    D: Cube
+    moves: bool
+    accelerates: bool
+
+
+class Loads(NamedTuple):
+    """Generalised forces of the loads, weight + constant · values, and of those that turn with their body, linear in q."""
+
+    weight: Vector  # (n,)
+    constant: Matrix  # (n, values)
+    values: Vector  # as the model has them
+    inputs: Numbers  # places of the values that come with the readings
+    active: Numbers
+    turnings: Cube  # (active, n, n + 1)
+
+
+class NaturalWork(NamedTuple):
+    """Room for one step; `found` is the instant of the predicted state."""
+
+    room: Room
+    found: Found
+    load: Vector  # (n,)
+    values: Vector  # of the loads
+    turning: Matrix  # (n or 0, n + 1)
+    aim: Vector  # (f,)
+    speed: Vector
+    slopes_z: Matrix  # (f, 2f + k): of z̈
+    push: Matrix  # (f, k)
+    d: Vector  # (states,)
+    slopes: Vector  # (n + 1,)
+    by_qd: Vector  # (n,)
+    by_qdd: Vector
+
+
+class NaturalFilter(NamedTuple):
+    """A filter on one mechanism over one set of independent coordinates."""
+
+    filter: FilterRecord  # what acts: the inputs
+    model: Model
+    density: Vector  # (states,) of positions, white accelerations, forces, biases
+    weights: Matrix  # (n, f): R times these is the strain of the set
+    strained: float  # from which strain on other sets are looked at
+    linear: bool  # along the tangent at the state `about`
+    about: Vector
+    sensors: Sensors
+    loads: Loads
+    work: NaturalWork
+    begun: Numbers  # (2,) how the last step ended, and sub-steps that it has done where it is to go on
+
+
+@kept
+def natural_steps(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
+    """Steps from the state of the record to one sample after the other, as far as it goes: how many were done; `begun` says how it ended.
+
+    After `STRAINED` the state after the sub-steps so far is in `work.found`; called again, it goes on from there in the same set.
+    """
+    s, samples = opened(address, NaturalFilter), opened(given, SampleRows)
+    for k in range(len(samples.values)):
+        take(s.filter, samples, k)
+        s.begun[0] = _step(s, samples.t[k + 1] - samples.t[k], samples.rows[k])
+        if s.begun[0] != DONE:
+            return k
+        go_on(s.filter)
+    return len(samples.values)
+
+
+@core
+def _step(s: NaturalFilter, dt: float, out: Array) -> int:
+    f, p, linear = s.filter, s.filter.found, s.linear
+    begin, s.begun[1] = s.begun[1], 0
+    code = _move(s, dt, begin)
+    if code != DONE:
+        return code
+    _read(s, s.about if linear else p.x)
+    if linear and not _follow_tangent(s, dt):
+        return REFERENCE
+    spread(f.P, p.F, p.Q, dt, p.product, p.G, p.P)
+    if not corrected(f):
+        return REFERENCE
+    known = dt > 0.0 and not linear
+    return ended(f, f.gate.used[0] == 0 or _retract(s, p.x, f.corrected.dx, p.after, known), out)
+
+
+@core
+def _move(s: NaturalFilter, dt: float, begin: int) -> int:
+    """The state after dt seconds with F and Q gathered over the sub-steps, and the instant at which the sensors read it."""
+    g, p, w, count = s.filter, s.filter.found, s.work, sub_steps(s.filter, dt)
+    if begin == 0:
+        begin_step(g, count >= 0)  # always, but a literal True would make the compiler work twice
+        for i in range(len(p.x)):
+            p.x[i] = s.about[i] if s.linear else g.x[i]
+    again = count == 0 or s.linear  # whether the instant after the last sub-step is not the one the sensors read
+    for i in range(len(s.loads.inputs)):
+        again = again or g.before[i] != g.now[i]
+    for k in range(begin, count + 1 if again else count):
+        reading = k == count
+        at, h = s.about if reading and s.linear else p.x, 0.0 if reading else dt / count
+        if not _set_loads(s, g.now if reading else g.before, at):
+            return REFERENCE
+        _set_start(s, at)
+        derivative = h >= 0.0  # always
+        if advance(s.model, w.room, w.load, w.turning, w.aim, w.speed, h, derivative, w.found) != 0:
+            return REFERENCE
+        if reading:
+            break
+        for i in range(len(w.load)):
+            p.x[i], p.x[len(w.load) + i] = w.found.q[i], w.found.qd[i]
+        _gather(s, h, k == 0)
+        if _strain(s) > s.strained:
+            s.begun[1] = k + 1
+            return STRAINED
+    return DONE
+
+
+@core
+def _follow_tangent(s: NaturalFilter, dt: float) -> bool:
+    """The predicted state and reading of a linear filter, F and H times how far the state is from that of the tangent."""
+    x, p, w, size = s.filter.x, s.filter.found, s.work, len(s.filter.P)
+    if dt > 0.0:
+        _difference(s, x, s.about, w.d)
+        for a in range(size):
+            total = 0.0
+            for b in range(size):
+                total += p.F[a, b] * w.d[b]
+            p.product[0, a] = total
+        if not _retract(s, p.x, p.product[0], p.x, not s.linear):
+            return False
+    else:
+        for i in range(len(p.x)):
+            p.x[i] = x[i]
+    _difference(s, p.x, s.about, w.d)
+    for j in range(len(p.y)):
+        for a in range(size):
+            p.y[j] += p.H[j, a] * w.d[a]
+    return True
+
+
+@core
+def _set_loads(s: NaturalFilter, inputs: Array, x: Array) -> bool:
+    """The forces that act on the mechanism in the state x; False where an input is not finite."""
+    l, w, B, n = s.loads, s.work, s.model.B, len(s.work.load)
+    for i in range(len(l.values)):
+        w.values[i] = l.values[i]
+    for i in range(len(l.inputs)):
+        if not np.isfinite(inputs[i]):
+            return False
+        w.values[l.inputs[i]] = inputs[i]
+    for i in range(n):
+        total = 0.0
+        for j in range(len(w.values)):
+            total += l.constant[i, j] * w.values[j]
+        total += l.weight[i]
+        forces = 0.0
+        for j in range(B.shape[1]):
+            forces += x[2 * n + j] * B[i, j]
+        w.load[i] = total + forces
+    if len(w.turning):
+        for i in range(len(l.active)):
+            w.values[i] = w.values[l.active[i]]  # active places grow, so none is overwritten before it is read
+        turned(l.turnings, w.values, w.turning)
+    return True
+
+
+@core
+def _set_start(s: NaturalFilter, x: Array) -> None:
+    """Pose, coordinates and rates of the state x as the kernels of the mechanism take them."""
+    w, z, n = s.work, s.model.z, len(s.work.load)
+    for i in range(n):
+        w.found.q[i] = x[i]
+    for c in range(len(z)):
+        w.aim[c], w.speed[c] = x[z[c]], x[n + z[c]]
+
+
+@core
+def _strain(s: NaturalFilter) -> float:
+    strain, R = 0.0, s.work.found.R
+    for i in range(R.shape[0]):
+        for c in range(R.shape[1]):
+            strain = max(strain, abs(R[i, c] * s.weights[i, c]))
+    return strain
+
+
+@core
+def _gather(s: NaturalFilter, h: float, first: bool) -> None:
+    """F and Q with those of a sub-step of h seconds."""
+    w, z = s.work, s.model.z
+    f, k = len(z), s.model.B.shape[1]
+    for c in range(f):
+        for j in range(2 * f + k):
+            w.slopes_z[c, j] = w.found.qdd_x[z[c], j]
+        for j in range(k):
+            w.push[c, j] = w.found.F[f + c, 2 * f + j] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
+    add_sub_step(s.filter, s.density, w.found.F, w.slopes_z, w.push, h, first)
+
+
+@core
+def _read(s: NaturalFilter, x: Array) -> None:
+    """y and H of the sensors in the state x, at the instant in hand."""
+    r, p, w, at = s.sensors, s.filter.found, s.work, s.work.found
+    n, f, k = len(w.load), len(s.model.z), s.model.B.shape[1]
+    for j in range(len(p.y)):
+        for i in range(n):
+            w.by_qd[i], w.by_qdd[i] = 0.0, 0.0
+        total = 0.0
+        for i in range(n + 1):
+            yi = x[i] if i < n else 1.0
+            slope = r.a[j, i]
+            if r.moves:
+                for l in range(n):
+                    slope += r.G[j, i, l] * x[n + l]
+                    w.by_qd[l] += r.G[j, i, l] * yi
+            if r.accelerates:
+                for l in range(n):
+                    slope += r.D[j, i, l] * at.qdd[l]
+                    w.by_qdd[l] += r.D[j, i, l] * yi
+            w.slopes[i] = slope
+            total += slope * yi
+        add_bias(s.filter, j, total, x[2 * n + k :], 2 * f + k)
+        for c in range(f):
+            by_z, by_zd = 0.0, 0.0
+            for i in range(n):
+                by_z += w.slopes[i] * at.R[i, c] + w.by_qd[i] * at.qd_z[i, c]
+                by_zd += w.by_qd[i] * at.R[i, c]
+            p.H[j, c], p.H[j, f + c] = by_z, by_zd
+        for c in range(2 * f + k):
+            by_x = 0.0
+            if r.accelerates:
+                for i in range(n):
+                    by_x += w.by_qdd[i] * at.qdd_x[i, c]
+            p.H[j, c] = by_x + (p.H[j, c] if c < 2 * f else 0.0)
+
+
+@core
+def _difference(s: NaturalFilter, a: Array, b: Array, out: Array) -> None:
+    """The way from the state b to the state a, in the coordinates of the set."""
+    z, n, f = s.model.z, len(s.work.load), len(s.model.z)
+    for c in range(f):
+        out[c] = a[z[c]] - b[z[c]]
+        out[f + c] = a[n + z[c]] - b[n + z[c]]
+    for i in range(len(out) - 2 * f):
+        out[2 * f + i] = a[2 * n + i] - b[2 * n + i]
+
+
+@core
+def _retract(s: NaturalFilter, x: Array, d: Array, out: Array, known: bool) -> bool:
+    """x ⊞ d by the position and the velocity problem; `known`: Φ_q, its factors and R are those of x already."""
+    w, z, n, f = s.work, s.model.z, len(s.work.load), len(s.model.z)
+    for i in range(n):
+        w.found.q[i] = x[i]
+    for c in range(f):
+        w.aim[c], w.speed[c] = x[z[c]] + d[c], x[n + z[c]] + d[f + c]
+    if not close(s.model, w.room, w.found.q, w.aim, w.found.R, known):
+        return False
+    for i in range(n):
+        total = 0.0
+        for c in range(f):
+            total += w.found.R[i, c] * w.speed[c]
+        out[i], out[n + i] = w.found.q[i], total
+    for i in range(len(d) - 2 * f):
+        out[2 * n + i] = x[2 * n + i] + d[2 * f + i]
+    out[len(out) - 1] = x[len(x) - 1]
+    return True
 
 
 class NaturalStep(MachineStep):
@@ -49,21 +338,21 @@ class NaturalStep(MachineStep):
             weights=np.zeros((0, 0)),
             strained=np.inf,
             linear=about is not None,
-            about=np.zeros(len(self._filter.x)) if about is None else _rows(about),
+            about=np.zeros(len(self._filter.x)) if about is None else as_rows(about),
             sensors=Sensors(
-                a=_rows(table.a),
-                G=_rows(table.G),
-                D=_rows(table.D),
+                a=as_rows(table.a),
+                G=as_rows(table.G),
+                D=as_rows(table.D),
                 moves=table.moves,
                 accelerates=table.accelerates,
             ),
             loads=Loads(
-                weight=_rows(forces.weight[:-1]),
-                constant=_rows(forces.constant),
-                values=_rows(forces.values),
+                weight=as_rows(forces.weight[:-1]),
+                constant=as_rows(forces.constant),
+                values=as_rows(forces.values),
                 inputs=inputs,
                 active=forces.active.astype(np.int64),
-                turnings=_rows(forces.turning[forces.active]),
+                turnings=as_rows(forces.turning[forces.active]),
             ),
             work=NaturalWork(
                 room=room_of(n, n - f, f, k, len(first.tables.places), law_rows(first.tables.laws)),
@@ -114,13 +403,9 @@ class NaturalStep(MachineStep):
             self._sets[number] = Bound(
                 self._parts._replace(
                     model=model.bound.record,
-                    density=_rows(density),
-                    weights=_rows(self._charts.weights(number)),
+                    density=as_rows(density),
+                    weights=as_rows(self._charts.weights(number)),
                     strained=strained,
                 )
             )
         return self._sets[number].address
-
-
-def _rows(x: Array) -> Array:
-    return np.array(x, dtype=np.float64, order="C")

@@ -1,22 +1,240 @@
-"""The compiled filter step of a tree, bound to one caller."""
+"""The filter step of a tree as machine code, for one step or many: predict, expect, correct, retract.
+
+The equations are those of :class:`~veridyn.mechanics.tree.steps.model.TreeModel`, the reference; a state is x = (q, q̇, u, b, 0). Motion
+and readings are kernels of the tree's own expressions, called by their addresses.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.record import Bound
+from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.record import Bound, Matrix, Numbers, Vector, opened
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.model import TreeModel
-from veridyn.mechanics.tree.steps.record import call_addresses
-from veridyn.observe.filters.kernels.tree_step import TreeFilter, tree_steps
+from veridyn.mechanics.tree.steps.motion_kernel import own_row
+from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel, call_step
+from veridyn.mechanics.tree.steps.states import set_unknown
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import INTEGRATOR, spread
 from veridyn.observe.filters.machine_step import MachineStep
+from veridyn.observe.filters.step import (
+    REFERENCE,
+    FilterRecord,
+    SampleRows,
+    add_bias,
+    add_sub_step,
+    begin_step,
+    corrected,
+    derivatives_due,
+    ended,
+    go_on,
+    sub_steps,
+    take,
+)
 from veridyn.observe.machine import TURNS, MachineSystem
-from veridyn.observe.result import Belief
 from veridyn.observe.system import System
+
+
+class TreeFilter(NamedTuple):
+    """A filter on one tree."""
+
+    filter: FilterRecord  # what acts: generalised forces (nv,), then what kernels read from outside, with prescribed coordinates behind it
+    I: Numbers
+    W: Vector
+    turns: Vector  # (n,) 1 for a coordinate that turns, 0 for one that slides
+    readings: Numbers  # addresses of the kernel of the sensors
+    sensed: Matrix  # (m, 1 + 3 nv) that it writes: the reading, and its derivatives by q, q̇ and q̈
+    accelerates: bool  # whether readings depend on accelerations or inputs
+    push: Matrix  # (f, k)
+    slopes: Matrix  # (f, 2f + k)
+    step: Matrix  # (2f + s, 2f + k)
+
+
+@kept
+def tree_steps(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
+    """Steps from the state of the record to one sample after the other, as far as it goes: how many were done."""
+    s, samples = opened(address, TreeFilter), opened(given, SampleRows)
+    for k in range(len(samples.values)):
+        take(s.filter, samples, k)
+        if _step(s, samples.t[k + 1] - samples.t[k], samples.rows[k]) != DONE:
+            return k
+        go_on(s.filter)
+    return len(samples.values)
+
+
+@core
+def _step(s: TreeFilter, dt: float, out: Array) -> int:
+    f = s.filter
+    for i in range(len(s.turns)):
+        if abs(f.x[s.I[tree.COUNT_Q] - s.I[tree.COUNT] + i]) * s.turns[i] > LARGEST_ANGLE_RAD:
+            return REFERENCE  # which refuses it by name
+    if not _predict(s, dt):
+        return REFERENCE
+    _expect(s)
+    if not corrected(f):
+        return REFERENCE
+    return ended(f, f.gate.used[0] == 0 or _retract(s), out)
+
+
+@core
+def _act(s: TreeFilter, acting: Array, x: Array) -> None:
+    """Put what acts, and the unknown forces and parameters of the state x, where the kernels of the tree read them."""
+    I, W, at = s.I, s.W, s.I[tree.COUNT_Q] + s.I[tree.COUNT_V]
+    nv, held = I[tree.COUNT_V], len(acting) - 3 * I[tree.HELD]
+    for i in range(nv):
+        W[I[tree.EXTRA] + i] = acting[i]
+    for i in range(nv, held):
+        W[I[tree.OUTSIDE] + i - nv] = acting[i]
+    for i in range(held, len(acting)):
+        W[I[tree.GIVEN] + i - held] = acting[i]
+    for i in range(I[tree.FORCES] + I[tree.VARYING]):
+        W[I[tree.UNKNOWN] + i] = x[at + i]
+    set_unknown(I, W)
+
+
+@core
+def _begin(s: TreeFilter, x: Array, since: float) -> None:
+    """The state x as the start of a step."""
+    I, W, nq = s.I, s.W, s.I[tree.COUNT_Q]
+    for i in range(nq):
+        W[I[tree.START] + i] = x[i]
+        W[I[tree.X] + i] = x[i]
+    for c in range(I[tree.FREEDOM]):
+        W[I[tree.DELTA] + c] = 0.0
+        W[I[tree.RATE] + c] = x[nq + own_row(I, c)]
+    W[I[tree.CLOCK]] = since
+
+
+@core
+def _predict(s: TreeFilter, dt: float) -> bool:
+    """x and P after dt seconds, with F gathered over the sub-steps, and the instant at which the sensors read."""
+    I, W, f, p = s.I, s.W, s.filter, s.filter.found
+    nq, nv = I[tree.COUNT_Q], I[tree.COUNT_V]
+    extra, ns, steps = I[tree.FORCES] + I[tree.VARYING], I[tree.STATES], f.refresh.steps
+    count = sub_steps(f, dt)
+    h = dt / max(count, 1)
+    due = derivatives_due(f, count, h)
+    # An integrator takes no derivative of the step, and where derivatives are kept over some, those at its end serve for all else.
+    slopes = f.settings.error_model == INTEGRATOR and steps[1] > 1 and count > 0
+    asked = (tree.SLOPES if slopes else tree.TANGENTS) if due else tree.STATE
+    moved = due or steps[2] != count  # otherwise F and Q are those of the step before
+    steps[2] = 0
+    begin_step(f, moved)
+    if count > 0:
+        _act(s, f.before, p.x)
+    for k in range(count):
+        _begin(s, p.x, k * h)
+        if call_step(I, tree.ADVANCE, W, h, asked) != tree.DONE:
+            return False
+        for i in range(ns):
+            p.x[nq + nv + extra - ns + i] = W[I[tree.UNKNOWN] + extra - ns + i]
+        for i in range(nq):
+            p.x[i] = W[I[tree.X] + i]
+        for i in range(nv):
+            p.x[nq + i] = W[I[tree.V] + i]
+        if due:
+            _derive(s, h, slopes)
+        if moved:
+            add_sub_step(f, f.density, s.step, s.slopes, s.push, h, k == 0)
+    steps[2] = count
+    if count == 0 or (s.accelerates and not _goes_on(s)):  # the instant under the inputs that act from now on
+        _act(s, f.now, p.x)
+        _begin(s, p.x, 0.0)
+        if call_step(I, tree.ADVANCE, W, 0.0, asked) != tree.DONE:
+            return False
+    spread(f.P, p.F, p.Q, dt, p.product, p.G, p.P)
+    return True
+
+
+@core
+def _derive(s: TreeFilter, h: float, slopes: bool) -> None:
+    """The derivatives of a step, where filters read them; `slopes`: those at its end alone."""
+    I, W, f = s.I, s.W, s.I[tree.FREEDOM]
+    every = 2 * f + I[tree.FORCES] + I[tree.VARYING]
+    if not slopes:
+        for a in range(2 * f + I[tree.STATES]):
+            for b in range(every):
+                s.step[a, b] = W[I[tree.F] + a * every + b]
+    for a in range(f):
+        for b in range(every):
+            s.slopes[a, b] = W[I[tree.A_X] + own_row(I, a) * every + b]
+        for b in range(every - 2 * f):
+            s.push[a, b] = s.slopes[a, 2 * f + b] if slopes else s.step[f + a, 2 * f + b] / h
+
+
+@core
+def _goes_on(s: TreeFilter) -> bool:
+    """Whether what acts from now on is what acted over the step, so that the instant at its end is the one that sensors read."""
+    I, W, now, before = s.I, s.W, s.filter.now, s.filter.before
+    nh = I[tree.HELD]
+    count = len(now) - 3 * nh
+    for i in range(count):
+        if now[i] != before[i]:
+            return False
+    given, t = I[tree.GIVEN], W[I[tree.CLOCK]]
+    for c in range(nh):
+        q, qd, qdd = W[given + c], W[given + nh + c], W[given + 2 * nh + c]
+        if now[count + c] != q + t * qd + 0.5 * t * t * qdd:
+            return False
+        if now[count + nh + c] != qd + t * qdd or now[count + 2 * nh + c] != qdd:
+            return False
+    return True
+
+
+@core
+def _expect(s: TreeFilter) -> None:
+    """y and H of the sensors at the instant in hand."""
+    I, W, p = s.I, s.W, s.filter.found
+    nv, f, at = I[tree.COUNT_V], I[tree.FREEDOM], I[tree.COUNT_Q] + I[tree.COUNT_V]
+    k = I[tree.FORCES] + I[tree.VARYING]
+    every = 2 * f + k
+    call_kernel(s.readings, 0)
+    for j in range(len(p.y)):
+        add_bias(s.filter, j, s.sensed[j, 0], p.x[at + k :], every)
+        for c in range(every):
+            p.H[j, c] = 0.0
+        for i in range(nv):
+            by_x, by_v, by_a = s.sensed[j, 1 + i], s.sensed[j, 1 + nv + i], s.sensed[j, 1 + 2 * nv + i]
+            if by_x != 0.0 or by_v != 0.0:
+                for c in range(f):
+                    r = W[I[tree.R] + i * f + c]
+                    p.H[j, c] += by_x * r + by_v * W[I[tree.V_Z] + i * f + c]
+                    p.H[j, f + c] += by_v * r
+            if by_a != 0.0:
+                for c in range(every):
+                    p.H[j, c] += by_a * W[I[tree.A_X] + i * every + c]
+
+
+@core
+def _retract(s: TreeFilter) -> bool:
+    """x ⊞ dx: the position and velocity problem; forces, parameters and biases are added."""
+    I, W, p, d = s.I, s.W, s.filter.found, s.filter.corrected.dx
+    nq, nv, f = I[tree.COUNT_Q], I[tree.COUNT_V], I[tree.FREEDOM]
+    _begin(s, p.x, 0.0)
+    for c in range(I[tree.HELD]):  # prescribed coordinates stay where they are
+        k, nh = I[I[tree.PRESCRIBED] + c], I[tree.HELD]
+        W[I[tree.GIVEN] + c] = p.x[nq - I[tree.COUNT] + k]
+        W[I[tree.GIVEN] + nh + c] = p.x[nq + nv - I[tree.COUNT] + k]
+        W[I[tree.GIVEN] + 2 * nh + c] = 0.0
+    for c in range(f):
+        W[I[tree.DELTA] + c] = d[c]
+        W[I[tree.RATE] + c] += d[f + c]
+    if call_step(I, tree.ADVANCE, W, 0.0, tree.PLACE) != tree.DONE:
+        return False
+    for i in range(nq):
+        p.after[i] = W[I[tree.X] + i]
+    for i in range(nv):
+        p.after[nq + i] = W[I[tree.V] + i]
+    for i in range(len(d) - 2 * f):
+        p.after[nq + nv + i] = p.x[nq + nv + i] + d[2 * f + i]
+    return True
+
 
 ENOUGH = 1e4  # times the change of a step that counts as settled: 1e-7 of the machine's size, as velocity (chosen)
 
@@ -64,9 +282,6 @@ class TreeStep(MachineStep):
 
     def _acting(self, inputs: Array) -> Array:
         return self._zero + inputs @ self._by_input if inputs.shape[1] else np.tile(self._still, (len(inputs), 1))
-
-    def _address(self, belief: Belief) -> NDArray[np.int64]:
-        return self._bound.address
 
     def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes.

@@ -25,7 +25,7 @@ from veridyn.observe.consistency.health import Repeats, Silence
 from veridyn.observe.drifting import DriftingStates, drifting_states
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import filter_of, refuse_smoother
-from veridyn.observe.filters.passage import Passage
+from veridyn.observe.filters.update import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.model_error import with_given_density
@@ -38,8 +38,7 @@ from veridyn.observe.system import System
 from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
 
 if TYPE_CHECKING:
-    from veridyn.observe.car.observation import ObservedCar
-    from veridyn.observe.car.observer import DriverInputs
+    from veridyn.observe.car.observation import DriverInputs, ObservedCar
 
 NONE_BOUNDED: Mapping[str, float] = MappingProxyType({})
 
@@ -140,7 +139,7 @@ class Observer:
     numbers. There is no log to learn the model's error on either: learn it along one, and hand it over as
     ``model_error=states.model_error.process_noise()``. Inputs act from the time they are given on. The object changes with every step and
     is not for two threads at once. Sensors with a delay make it go back in time by itself. Of a car of a few numbers the process noise is
-    a CarNoise, and inputs are speed (m/s), steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observer.DriverInputs`).
+    a CarNoise, and inputs are speed (m/s), steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observation.DriverInputs`).
 
     Examples
     --------
@@ -170,7 +169,7 @@ class Observer:
         self._driver: DriverInputs | None = None
         chosen = streaming_settings(settings)
         if isinstance(machine, Machine) and machine.car is not None:
-            from veridyn.observe.car.observer import (  # here: it brings compiled equations along
+            from veridyn.observe.car.observation import (  # here: it brings compiled equations along
                 DriverInputs,
                 car_beside,
             )

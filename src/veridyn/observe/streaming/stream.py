@@ -27,8 +27,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.observe.drifting import DriftingStates
 from veridyn.observe.filters.filter import Filter, Passing, advance, starting_belief
-from veridyn.observe.filters.passage import Passage, Prediction
-from veridyn.observe.filters.update import Correction
+from veridyn.observe.filters.update import Correction, Passage, Prediction
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System

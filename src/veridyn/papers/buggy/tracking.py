@@ -16,8 +16,8 @@ from veridyn.arrays import Array
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.filter import Passing, starting_belief
-from veridyn.observe.filters.passage import Passage
 from veridyn.observe.filters.run import fill
+from veridyn.observe.filters.update import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import inputs_in
 from veridyn.observe.observer_setup import ObserverSetup

@@ -23,8 +23,7 @@ from veridyn.observe.consistency.nis import nis
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
-from veridyn.observe.filters.run import run
-from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.run import run, smooth
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.result import Estimates, Track
 from veridyn.observe.virtual import Reading

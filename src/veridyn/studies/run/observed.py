@@ -18,11 +18,9 @@ from veridyn.files.machine.write import model_text
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.car.log import STATE_UNITS
-from veridyn.observe.consistency.findings import cause_lines, observation_findings, prediction_findings
-from veridyn.observe.consistency.named import named_findings
+from veridyn.observe.consistency.findings import cause_lines, named_findings, observation_findings, prediction_findings
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.predictions import check_figures
-from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import ObserverFinding, Track
@@ -40,12 +38,12 @@ if TYPE_CHECKING:  # what a drive has brings compiled equations along
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
 
 
-def rejected_readings(o: StateHistory) -> dict[str, int]:
+def rejected_readings(o: Observation) -> dict[str, int]:
     """Output → readings that were there and were not used."""
     return {name: sum(counts[s.name.lower()] for s in UNUSED) for name, counts in o.estimates.counts().items()}
 
 
-def consistency_figures(o: StateHistory, skip: int = 0) -> dict[str, float]:
+def consistency_figures(o: Observation, skip: int = 0) -> dict[str, float]:
     """How innovations of a run from sample `skip` on compare with what its filter states, and what became of readings."""
     (low, high), white = o.nis(skip).band, [w.is_white for w in o.whiteness(skip).values()]
     rejected = rejected_readings(o)

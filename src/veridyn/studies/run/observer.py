@@ -29,9 +29,9 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import NO_CAR
-from veridyn.observe.consistency.tuning import Tuning
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import FILTERS
+from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.observe import tuned

@@ -6,7 +6,7 @@
 Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. States without any uncertainty take no part:
 all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted,
 :func:`project` with the bounds of estimated parameters (its reference is :meth:`veridyn.observe.bounds.ParameterBounds.project`), and
-:func:`put_results`, which writes all of it into one row, in the order of :class:`~veridyn.observe.filters.passage.PassageLayout`.
+:func:`put_results`, which writes all of it into one row, in the order of :class:`~veridyn.observe.filters.update.PassageLayout`.
 :func:`correct_compiled` is the door for Python.
 """
 

@@ -16,9 +16,9 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector
-from veridyn.observe.filters.kernels.correction import DONE, Corrected, project, put_results
-from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, transition
-from veridyn.observe.filters.kernels.robust_gate import Gated, correct_through, rescale, restore
+from veridyn.observe.filters.correction import DONE, Corrected, project, put_results
+from veridyn.observe.filters.covariance import all_finite, gather, noise, transition
+from veridyn.observe.filters.robust_gate import Gated, correct_through, rescale, restore
 
 # Beside DONE: another set of independent coordinates may do better; anything else that the reference must look at.
 STRAINED, REFERENCE = 1, 2
@@ -100,7 +100,7 @@ class SampleRows(NamedTuple):
     flags: Codes  # (count · m,)
     sigma: Matrix  # (count, m) deviations of the readings, NaN for the sensor's own; no rows where all are
     acting: Matrix  # (count + 1, L) from each time on
-    rows: Matrix  # (count, size) as :class:`~veridyn.observe.filters.passage.PassageLayout` orders them
+    rows: Matrix  # (count, size) as :class:`~veridyn.observe.filters.update.PassageLayout` orders them
 
 
 @core

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veridyn.errors import ModelError
-from veridyn.observe.filters.kernels.correction import correct_compiled
+from veridyn.observe.filters.correction import correct_compiled
 from veridyn.observe.filters.update import Correction, Expectation, correct
 from veridyn.observe.measurements import Status
 

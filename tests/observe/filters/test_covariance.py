@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, solve_continuous_lyapunov
 
-from veridyn.observe.filters.kernels.covariance import step_noise
+from veridyn.observe.filters.covariance import step_noise
 from veridyn.observe.process_noise import van_loan
 
 

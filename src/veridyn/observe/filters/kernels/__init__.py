@@ -1,1 +1,0 @@
-"""Compiled filter code: the same equations as the Python filter, which stays the reference, over plain arrays."""
