@@ -71,3 +71,18 @@ def test_faults_are_those_of_the_reference() -> None:
         for how in (correct, correct_compiled):
             with pytest.raises(ModelError, match=words):
                 how(P, Expectation(np.zeros(2), H, R), nu, flags)
+
+
+def test_nearly_exact_sensors_leave_a_positive_definite_covariance() -> None:
+    """Eigenvalues of the correlations; in two products, P − k vᵀ − v kᵀ, they fall to −.2 here."""
+    rng = np.random.default_rng(0)
+    n = 8
+    for _ in range(40):
+        A = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-4.0, 4.0, n)
+        P = A.T @ A
+        for _ in range(n - 2):
+            h = rng.normal(size=n) * 10.0 ** rng.uniform(-3.0, 3.0, n)
+            expected = Expectation(np.zeros(1), h[None, :], np.array([[1e-14 * h @ P @ h]]))
+            P = correct_compiled(P, expected, np.zeros(1), np.zeros(1, dtype=np.int8)).P
+            scale = 1.0 / np.sqrt(np.diag(P))
+            assert np.linalg.eigvalsh(P * np.outer(scale, scale))[0] > -1e-12

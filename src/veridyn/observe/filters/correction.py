@@ -238,14 +238,16 @@ def _absorb(i: int, size: int, c: Corrected) -> bool:
                 Ph[a] += (P[b, a] - k[a] * g[b]) * h[b]
     for a in range(
         size
-    ):  # Joseph's form is P − k vᵀ − v kᵀ with v = (g + (I − k h) P hᵀ − r k)/2, the same of either order of a and b
-        g[a] = 0.5 * (g[a] + Ph[a] - r * k[a])
-    for a in range(size):
-        ka, va = k[a], g[a]
-        if ka == 0.0 and va == 0.0:
+    ):  # not P − k vᵀ − v kᵀ with one v: the same number, but not positive definite to rounding where r is small
+        ka, ga, pa = k[a], g[a], Ph[a]
+        if ka == 0.0 and ga == 0.0 and pa == 0.0:
             continue  # a state that this reading says nothing of
-        for b in range(size):
-            P[a, b] -= ka * g[b] + va * k[b]
+        for b in range(a + 1):
+            one = P[a, b] - ka * g[b] + ka * (r * k[b]) - pa * k[b]
+            other = P[a, b] - k[b] * ga + k[b] * (r * ka) - Ph[b] * ka
+            P[a, b] = 0.5 * (one + other)
+        for b in range(a):
+            P[b, a] = P[a, b]
     for j in range(i):
         total = 0.0
         for a in range(size):
