@@ -284,7 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.foreign:
         parser.error("nothing to do: --foreign, --halves or --peers")
     found = []
-    jobs = [(seed, asked.kind or KINDS[seed % len(KINDS)]) for seed in range(asked.seed, asked.seed + asked.seeds)]
+    jobs: list[tuple[int, Friction]] = [
+        (seed, asked.kind or KINDS[seed % len(KINDS)]) for seed in range(asked.seed, asked.seed + asked.seeds)
+    ]
     for one in shared_out(_outcome, jobs, asked.workers):
         found.append(one)
         print(lines(found[-1:])[2], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
