@@ -26,7 +26,7 @@ from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.machine import Machine
 
 Rule = Literal["ratio_and_f_test", "ratio", "f_test"]

@@ -19,7 +19,7 @@ from veridyn.identify.base import RANK_TOLERANCE, group
 from veridyn.identify.regression.factor import RowFactors, triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -21,10 +21,19 @@ from veridyn.errors import DataError, ModelError
 from veridyn.identify.excitation.plant import MachinePlant, Plant, TreePlant, point_of, row_slopes
 from veridyn.mechanics.tree.dynamics.derivatives import open_adjoint
 from veridyn.mechanics.tree.dynamics.engine import compiled, filled
-from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, loop_values, splitting
+from veridyn.mechanics.tree.loops.assembly import (
+    CLOSED_TOLERANCE_M,
+    Split,
+    check_regular,
+    inverse,
+    loop_values,
+    newton,
+    refuse_unreachable,
+    slopes,
+    splitting,
+)
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.equations import COUNTS
-from veridyn.mechanics.tree.loops.solver import check_regular, inverse, newton, refuse_unreachable, slopes
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

@@ -22,7 +22,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.factor import triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import stribeck
 from veridyn.model.machine import Machine

@@ -18,7 +18,7 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
 from veridyn.arrays import Array
-from veridyn.mechanics.record import Bound
+from veridyn.mechanics.compiled import Bound
 from veridyn.observe.filters.kernels.callable_step import (
     DISCRETE,
     EULER,

@@ -7,11 +7,11 @@ from typing import cast
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
-from veridyn.mechanics.natural.measurement import Readout
+from veridyn.mechanics.compiled import Bound
+from veridyn.mechanics.natural.channels import Readout
+from veridyn.mechanics.natural.equations.wheels import WheelRoom
 from veridyn.mechanics.natural.steps.free_kernel import free_room, free_tables
 from veridyn.mechanics.natural.steps.free_model import FreeModel
-from veridyn.mechanics.record import Bound
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of
 from veridyn.observe.filters.kernels.free_step import (
     BilinearRows,

@@ -11,11 +11,11 @@ from typing import cast
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.mechanics.compiled import Bound
+from veridyn.mechanics.natural.channels import Readout
 from veridyn.mechanics.natural.kernels.law_code import law_rows
 from veridyn.mechanics.natural.kernels.room import found_of, room_of
-from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.steps.model import Charts
-from veridyn.mechanics.record import Bound
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of
 from veridyn.observe.filters.kernels.natural_step import (
     STRAINED,

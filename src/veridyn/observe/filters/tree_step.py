@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.record import Bound
+from veridyn.mechanics.compiled import Bound
 from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.model import TreeModel
 from veridyn.mechanics.tree.steps.record import call_addresses

@@ -27,8 +27,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.observe.filters.kernels.correction import (
     DOF,
     DONE,

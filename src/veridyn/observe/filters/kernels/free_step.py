@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.dense import factor, solve
-from veridyn.mechanics.natural.kernels.symmetric import product
+from veridyn.mechanics.natural.kernels.elimination import product
 from veridyn.mechanics.natural.steps.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.steps.free_kernel import (
     NEAR_RATIO,
@@ -32,7 +32,6 @@ from veridyn.mechanics.natural.steps.free_kernel import (
     set_load,
     set_rates,
 )
-from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import DONE, Corrected, put_results
 from veridyn.observe.filters.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
 from veridyn.observe.filters.kernels.robust_gate import Gated, correct_through, restore

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import Codes, Cube, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.natural.kernels.room import Found, Model, Room
 from veridyn.mechanics.natural.kernels.tangent import close
 from veridyn.mechanics.natural.kernels.terms import turned
 from veridyn.mechanics.natural.steps.trapezoid import advance
-from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results, refuses
 from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, spread, transition
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core
-from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core
 from veridyn.observe.filters.kernels.correction import DOF, DONE, OUTLIER, Corrected, correct_into
 from veridyn.observe.filters.robust_gate import (
     ALLOWED,

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
