@@ -17,9 +17,9 @@ from benchmarks.calibration_cases import Case, Outcome, outcome
 from benchmarks.calibration_machines import drawn_arm, drawn_car, drawn_fourbar, drawn_hexapod, drawn_humanoid
 from veridyn.errors import IdentificationWarning, SimulationError
 from veridyn.machines.arm import demonstration
+from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.model.machine import Machine
 from veridyn.observe.observe import observe_with

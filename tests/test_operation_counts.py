@@ -16,7 +16,7 @@ from strangers.cars import car_20, car_38
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.forces import all_rows
+from veridyn.mechanics.tree.recursion.equations import all_rows
 from veridyn.mechanics.tree.recursion.inputs import Request, minus_gravity
 from veridyn.mechanics.tree.recursion.newton_euler import State, outward
 from veridyn.mechanics.tree.tree import Tree

@@ -29,7 +29,7 @@ MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time
 DECORATORS = (
     "veridyn.arguments",
     "veridyn.settings",
-    "veridyn.mechanics.tree.accept",
+    "veridyn.mechanics.tree.of_machine",
 )  # whose wrappers stand around verbs
 ALIKE = 4  # faults that say the same of so many places or more are shown as one
 LISTED = 8  # places that are named where many are alike

@@ -18,8 +18,8 @@ from veridyn.identify.base import base_parameters
 from veridyn.machines.described import CRANE, crane, delta, described, linkage, palletizer, spatial
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.position import position
-from veridyn.mechanics.natural.equations.redundant import mobility
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.steps.minimal import minimal, start_of

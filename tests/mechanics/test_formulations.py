@@ -19,12 +19,12 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import SimulationError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
+from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, natural_energy, solve_accelerations
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.position import position, velocity
-from veridyn.mechanics.natural.equations.redundant import mobility
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.system.integrate import Method, integrate

@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from strangers.twins import Twin, crane_twin, linkage_twin, spatial_twin
+from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.equations.forces import forces_of
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.recursion.sensing import load_matrix
 from veridyn.model.load import Drive, Force, Torque

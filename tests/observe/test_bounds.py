@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from observe.test_machine_trees import arm
 from veridyn.errors import ModelError
-from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.record import Bound, opened
+from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.model.elements.element import Element, damper, offset
 from veridyn.model.experiment import Experiment

@@ -9,9 +9,9 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.machines.described import crane
-from veridyn.mechanics.natural.equations.dynamics import initial_state, with_accelerations
+from veridyn.mechanics.natural.channels import readout
+from veridyn.mechanics.natural.equations.dynamics import initial_state, solve_accelerations
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -44,7 +44,9 @@ def motion() -> NaturalMotion:
     for begin, end, push, after in zip(T, T[1:], PUSH, PUSH[1:], strict=False):
         acting = {"motor": push}
         part = integrate_natural(system, [begin, end], states[-1], lambda _, acting=acting: acting, method=method)
-        states.append(with_accelerations(system, part.state(1), {"motor": after}))
+        reached = part.state(1)
+        qdd, multipliers = solve_accelerations(system, reached.q, reached.qd, {"motor": after})
+        states.append(replace(reached, qdd=qdd, multipliers=multipliers))
     parts = ([getattr(state, part) for state in states] for part in ("q", "qd", "qdd", "multipliers"))
     return NaturalMotion(system.coordinates, T, *(np.array(rows) for rows in parts))
 

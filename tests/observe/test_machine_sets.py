@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.files.machine.load import parse_machine
+from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine

@@ -11,8 +11,8 @@ from veridyn.errors import DataError
 from veridyn.filters import CarNoise
 from veridyn.machines.described import crane
 from veridyn.manoeuvres import Steered
+from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

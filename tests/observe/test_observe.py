@@ -12,8 +12,8 @@ from scipy.integrate import solve_ivp
 import veridyn as vd
 from veridyn.errors import DataWarning, ModelError
 from veridyn.files.access import shipped
+from veridyn.mechanics.natural.channels import motor_names, with_motor_inputs
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine

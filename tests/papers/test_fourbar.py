@@ -9,7 +9,7 @@ import pytest
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.equations.dynamics import initial_state
-from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import constraint_errors
 from veridyn.observe.filters.methods import ErrorEKF

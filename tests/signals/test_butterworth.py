@@ -1,6 +1,7 @@
 """Zero-phase filters against SciPy on whole signals, closed forms, and the claim that filtering in parallel is unbiased.
 
-What the filters accept, and the words in which they refuse."""
+What the filters accept, and the words in which they refuse.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from veridyn.errors import DataError
 from veridyn.files.machine.load import parse_machine
 from veridyn.machines.described import crane
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.steps.driven import driven, led
-from veridyn.mechanics.natural.steps.integrate import NaturalMethod
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, driven, led
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.pulses import PulseWheel, edges_of_intervals
 from veridyn.signals.trajectory import FourierTrajectory

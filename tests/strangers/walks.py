@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.machines.described import Walk
+from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.mechanics.natural.steps.minimal import minimal, start_of
 from veridyn.model.experiment import Experiment

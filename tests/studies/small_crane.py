@@ -9,8 +9,8 @@ import numpy as np
 
 from strangers.walks import walked
 from veridyn.machines.described import CRANE, crane
+from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.model.experiment import Experiment
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.observation import ObservationStudy, observation

@@ -19,10 +19,10 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.lazy import above
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion, closed_positions
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows

@@ -28,7 +28,7 @@ from veridyn.identify.regression.factor import RowFactors, triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element, stribeck
 from veridyn.model.machine import Machine

@@ -14,7 +14,7 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import closed_positions
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

@@ -40,7 +40,7 @@ from veridyn.identify.regression.observation import measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit, KnownValues
 from veridyn.identify.settings import DiagnosisSettings, Hac, IdentifySettings
-from veridyn.mechanics.tree.accept import first_argument, takes_machine
+from veridyn.mechanics.tree.of_machine import first_argument, takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

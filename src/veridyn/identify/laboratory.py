@@ -25,8 +25,8 @@ from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.regression.factor import one_blas_thread
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.inverse import regressor
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine

@@ -21,10 +21,10 @@ from scipy.linalg import qr
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.loops.assembly import assembled, loop_values
 from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.mechanics.tree.loops.projection import projection
+from veridyn.mechanics.tree.loops.dynamics import projection
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose

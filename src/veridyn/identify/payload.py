@@ -30,7 +30,7 @@ from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.gains import gain_names
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.recursion.kinematics import body_motion
 from veridyn.model.graph import unique
 from veridyn.model.link import Joint, Link

@@ -34,7 +34,7 @@ from veridyn.identify.regression.factor import RowFactors, one_blas_thread, tria
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

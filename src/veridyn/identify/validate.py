@@ -33,8 +33,8 @@ from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validation import Validation
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment

@@ -14,7 +14,8 @@ Derivatives are exact: by the chain rule for what moves, by complex steps throug
 All functions have the form of C that :mod:`veridyn.observe.filters.callable_step` calls:
 (x, u, p, clock, out) with u = (speed, steering, longitudinal acceleration) and p as :func:`packed` lays it out. Where u has six
 entries, the last three are the same inputs over the step that follows, such as their means; readings use the first three.
-Reference: R. Rajamani, "Vehicle Dynamics and Control", 2nd ed., Springer 2012, sections 2.3 and 3.1."""
+Reference: R. Rajamani, "Vehicle Dynamics and Control", 2nd ed., Springer 2012, sections 2.3 and 3.1.
+"""
 
 from __future__ import annotations
 

@@ -27,9 +27,8 @@ from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
 JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance"]
-DirectionRef = (
-    str | tuple[str, str] | Marker | Sequence[float]
-)  # vector, from point to point, a marker's axis, components
+# vector, from point to point, a marker's axis, components
+DirectionRef = str | tuple[str, str] | Marker | Sequence[float]
 ROUNDING = 1e-9  # of a moment of inertia: a negative one about the centre of mass that is smaller is none
 COLLINEAR_SINE = 1e-9  # sine below which the centre of mass is on the line of two points
 

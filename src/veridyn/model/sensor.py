@@ -1,6 +1,6 @@
 """What a sensor on a machine is: what it reads, how well, and on which clock. Data only; one type for every formulation.
 
-``mechanics/tree/readout.py`` reads the sensors of trees, ``mechanics/natural/measurement.py`` those of mechanisms in natural coordinates.
+``mechanics/tree/readout.py`` reads the sensors of trees, ``mechanics/natural/channels.py`` those of mechanisms in natural coordinates.
 
 =============== ========================================================================== ========
 kind            reads                                                                      outputs

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.machines.described import described
+from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.description.to_machine import machine_of_points
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.natural.steps.driven import MechanismRun
+from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.single_track import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted

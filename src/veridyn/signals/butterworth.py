@@ -19,7 +19,8 @@ pass together in vector code (:func:`biquad_program`), in a tenth of the time of
 IEEE T-ITS 7(3), section IV.C.
 
 What every filter of this room takes is checked here once (:func:`as_samples`, :func:`as_rate`): finite numbers, time along axis 0, a
-positive rate in Hz. So each filter refuses a bad signal in the same words."""
+positive rate in Hz. So each filter refuses a bad signal in the same words.
+"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.formulated import in_joints
-from veridyn.mechanics.natural.measurement import exact_readings as natural_readings
-from veridyn.mechanics.natural.steps.driven import MechanismRun
+from veridyn.mechanics.natural.channels import exact_readings as natural_readings
+from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.system.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import channels

@@ -7,7 +7,8 @@ With :mod:`veridyn.symbolic.trust` the only place below the fifth floor that tou
 
 A key has the digest of the sources that the code can depend on. Imports go down the floors only, and rooms on one floor never import each
 other: what stands in a room depends on that room, on the rooms of lower floors, and on the modules beside the rooms. A room that has no
-floor here is taken to be reached by all."""
+floor here is taken to be reached by all.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ Back ends give the arithmetic: vectors of LLVM here, one number at a time of PTX
 - log, to two units: x = 2ⁿ m with √½ ≤ m < √2, and log m = 2 artanh(s), s = (m − 1)/(m + 1). Numbers below 2.3e-308 count as 0, whose
   logarithm is −∞; that of a negative number is NaN.
 - atan, to two units: |x| above tan 3π/8 is taken as π/2 + atan(−1/|x|), between tan π/8 and that as π/4 + atan((|x| − 1)/(|x| + 1)), so
-  that Taylor's series is needed up to tan π/8 only, where its first term left out is below 1e-18 of the result."""
+  that Taylor's series is needed up to tan π/8 only, where its first term left out is below 1e-18 of the result.
+"""
 
 from __future__ import annotations
 

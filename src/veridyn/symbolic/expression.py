@@ -4,7 +4,8 @@ A node is a constant, an input or an operation on earlier nodes; asking for an o
 (hash-consing). Zeros and ones fold away. A sign is part of a reference, never a node: −x is x with its sign turned, ``a·(−b)`` is the
 node ``a·b`` seen negatively, so expressions that differ only by signs are shared too.
 They can be counted, and evaluated node by node with NumPy: the reference for compiled code, and what runs where nothing is compiled.
-Derivatives go forward for one input, and in reverse for one output."""
+Derivatives go forward for one input, and in reverse for one output.
+"""
 
 from __future__ import annotations
 

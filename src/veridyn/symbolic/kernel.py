@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.symbolic.emit_llvm import BLOCK, place_stride
+from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered, source_digest
+from veridyn.symbolic.emit_llvm import BLOCK, emit, place_stride
+from veridyn.symbolic.expression import Graph, Number, live
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
+Label = TypeVar("Label", str, int)
 Addresses = NDArray[np.unsignedinteger] | Sequence[int]
 _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
 
@@ -200,6 +203,36 @@ class Single:
 
     def call(self) -> None:
         self.kernel.function(*self._arguments)
+
+
+def formula_kernel(
+    module: str, words: Sequence[str], formula: Callable[[Graph], Mapping[Label, Number]], samples: Collection[str]
+) -> tuple[Kernel, tuple[Label, ...]]:
+    """The kernel of a formula, one sample a call, and the labels of its outputs in their order: from memory, from disk, or made now.
+
+    `words` tell formulas of a `module` apart. What the formula reads is in `samples`, or is a parameter.
+    """
+    target, sources = this_host(1), source_digest(module)
+    key = key_of(*words, target.signature, sources or "")
+
+    def make() -> Stored:
+        graph = Graph()
+        found = formula(graph)
+        used = set(live(graph, found.values()))
+        names = [name for name, node in graph.inputs.items() if node in used]
+        read, parameters = ([n for n in names if (n in samples) == wanted] for wanted in (True, False))
+        program = emit(graph, list(found.values()), read, parameters, target.width, 1)
+        labels = list(found)
+        description = {"labels": [labels[k] for k in program.order], "places": program.places}
+        return Stored(compile_object(program.text, target), description | {"samples": read, "parameters": parameters})
+
+    def load() -> tuple[Kernel, tuple[Label, ...]]:
+        stored = load_or_make(key, make) if sources else make()  # sources were edited: not kept
+        d = stored.description
+        kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(d["labels"]), d["places"], 1)
+        return kernel, tuple(d["labels"])
+
+    return remembered(key, load)
 
 
 def padded(samples: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
-from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.model.place import Marker
 

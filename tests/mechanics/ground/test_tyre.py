@@ -17,18 +17,20 @@ from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.ground import tyre_parameters
 from veridyn.mechanics.ground.tyre import (
     RELAXATION_FLOOR,
+    SPEED_FLOOR,
+    _lateral,
+    _longitudinal,
+    _slips_in_range,
     combined_forces,
     effective_radius,
     forces,
-    linear_tyre,
+    lateral_stiffness,
+    load_in_range,
+    longitudinal_stiffness,
     overturning_moment,
-    pure_lateral,
-    pure_longitudinal,
     relaxation_lengths,
     rolling_moment,
     slip_rates,
-    slip_stiffness,
-    steady_slip,
     vertical_force,
 )
 from veridyn.mechanics.ground.tyre_parameters import (
@@ -48,6 +50,43 @@ _ACROSS = {"PCY1": 1.3223, "PDY1": 1.0141, "PDY2": -0.1227, "PEY1": -0.638, "PKY
 _BOTH = {"RBX1": 5.99, "RBX2": -8.26, "RCX1": 1.078, "RBY1": 6.22, "RBY2": 3.07, "RBY3": 0.016, "RCY1": 1.005}
 BUGGY = TyreParameters(**_CONTACT, **_ROLLING, **_ALONG, **_ACROSS, **_BOTH)
 P = BUGGY.packed
+
+
+def slip_stiffness(p: np.ndarray, fz: float, gamma: float) -> tuple[float, float]:
+    """C_κ = K_x (N) and C_α = −K_y (N/rad): what a linear tyre has at this load; both positive."""
+    load, dfz, share = load_in_range(p, fz)
+    if load == 0.0:
+        return 0.0, 0.0
+    return longitudinal_stiffness(p, load, dfz) * share, -lateral_stiffness(p, load, gamma) * share
+
+
+def linear_tyre(c_kappa: float, c_alpha: float, kappa: float, alpha: float) -> tuple[float, float]:
+    """F_x = C_κ κ, F_y = −C_α α; for small slips."""
+    return c_kappa * kappa, -c_alpha * alpha
+
+
+def pure_longitudinal(p: np.ndarray, fz: float, kappa: float, gamma: float, mu: float) -> float:
+    """F_x without side slip, N."""
+    load, dfz, share = load_in_range(p, fz)
+    if load == 0.0:
+        return 0.0
+    kappa, _, gamma = _slips_in_range(p, kappa, 0.0, gamma)
+    return share * _longitudinal(p, load, dfz, kappa, gamma, mu)
+
+
+def pure_lateral(p: np.ndarray, fz: float, alpha: float, gamma: float, mu: float) -> float:
+    """F_y of a freely rolling wheel, N."""
+    load, dfz, share = load_in_range(p, fz)
+    if load == 0.0:
+        return 0.0
+    _, alpha, gamma = _slips_in_range(p, 0.0, alpha, gamma)
+    return share * _lateral(p, load, dfz, alpha, gamma, mu)[0]
+
+
+def steady_slip(vx: float, vy: float, vr: float) -> tuple[float, float]:
+    """κ = (v_r − v_x)/V and tan α = v_y/V of a wheel in steady motion; speeds of the contact in the wheel's axes, m/s."""
+    speed = max(abs(vx), SPEED_FLOOR)
+    return (vr - vx) / speed, vy / speed
 
 
 def random_tyre(rng: np.random.Generator) -> TyreParameters:

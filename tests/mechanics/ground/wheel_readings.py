@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.ground.tyres import tyre_of
-from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import state_of
 from veridyn.mechanics.tree.recursion.newton_euler import outward
 from veridyn.mechanics.tree.tree import Tree

@@ -9,10 +9,10 @@ import pytest
 from strangers import machine_files as files
 from strangers.newton_euler import NewtonEuler
 from veridyn.files.machine.load import parse_machine
+from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
-from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.steps.integrate import (
     NaturalMethod,
     NaturalMotion,

@@ -13,9 +13,9 @@ from observe.test_machine_trees import swing as arm_swing
 from strangers.graph_machines import slider_crank
 from veridyn.errors import DataWarning
 from veridyn.files.machine.load import parse_machine
+from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of

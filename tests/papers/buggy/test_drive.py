@@ -14,9 +14,9 @@ from mechanics.ground.wheel_readings import wheel_readings
 from veridyn.mechanics.ground.road import Bump, Plane
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, solve_accelerations
+from veridyn.mechanics.natural.equations.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.steps.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.of_machine import tree_of

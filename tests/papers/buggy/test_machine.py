@@ -16,10 +16,9 @@ from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import natural_energy, solve_accelerations
+from veridyn.mechanics.natural.equations.freedoms import freedoms_of, mobility, pose_of_tree
 from veridyn.mechanics.natural.equations.geometry import compact
-from veridyn.mechanics.natural.equations.redundant import mobility
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.steps.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.assembly import assembled

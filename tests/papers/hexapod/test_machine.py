@@ -12,7 +12,7 @@ from veridyn.errors import DataError
 from veridyn.identify.base import base_parameters
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
 from veridyn.papers.hexapod.machine import (
     LEADS,
     LEGS,

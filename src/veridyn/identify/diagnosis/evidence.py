@@ -24,7 +24,7 @@ from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 from veridyn.signals.butterworth import Butterworth, zero_phase

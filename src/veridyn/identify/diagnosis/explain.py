@@ -18,8 +18,8 @@ from veridyn.identify.diagnosis.evidence import SAMPLES
 from veridyn.identify.diagnosis.plausible import CONFIGURATIONS
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.inverse import regressor
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.rules import freedom_of
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

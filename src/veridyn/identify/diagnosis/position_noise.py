@@ -27,9 +27,9 @@ from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.inverse import regressor
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined

@@ -52,7 +52,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.tree.dynamics.engine import wants_compiled
-from veridyn.mechanics.tree.recursion.forces import acting
+from veridyn.mechanics.tree.recursion.equations import acting
 from veridyn.mechanics.tree.recursion.inputs import state_of
 from veridyn.model.elements.element import Element
 from veridyn.model.motion import Motion

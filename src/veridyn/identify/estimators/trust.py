@@ -57,7 +57,7 @@ from veridyn.identify.regression.observation import stream
 from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.identify.validate import validation_of
-from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

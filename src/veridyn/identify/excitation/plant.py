@@ -27,10 +27,19 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.tree.dynamics.derivatives import open_adjoint, regressor_adjoint
 from veridyn.mechanics.tree.dynamics.engine import Buffer, compiled, filled
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
-from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, loop_values, splitting
+from veridyn.mechanics.tree.loops.assembly import (
+    CLOSED_TOLERANCE_M,
+    Split,
+    check_regular,
+    inverse,
+    loop_values,
+    newton,
+    refuse_unreachable,
+    slopes,
+    splitting,
+)
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.equations import COUNTS
-from veridyn.mechanics.tree.loops.solver import check_regular, inverse, newton, refuse_unreachable, slopes
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.coordinates import Rows

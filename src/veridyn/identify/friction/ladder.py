@@ -27,8 +27,8 @@ from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_si
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine

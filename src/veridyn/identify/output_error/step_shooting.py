@@ -2,7 +2,7 @@
 
 :mod:`veridyn.identify.output_error.shooting` simulates runs of open machines on a fixed base, all at once. Here the implicit trapezoidal
 step of :mod:`veridyn.mechanics.tree.steps.step_kernel` leads from sample to sample over independent coordinates z, a whole run and its
-derivatives in one call (:mod:`veridyn.mechanics.tree.steps.shoot`). They are those with respect to parameters and constants χ and to the
+derivatives in one call (:mod:`veridyn.mechanics.tree.steps.march`). They are those with respect to parameters and constants χ and to the
 change d of the initial state, which is counted from the measured one. ŷ are coordinates and, of a free base, its position and the turn in
 its own axes, whose residual is the rotation vector of R̂ᵀ R.
 """
@@ -18,8 +18,8 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.identify.output_error.log_runs import Runs
 from veridyn.identify.output_error.shooting import Hold
+from veridyn.mechanics.tree.steps.march import shoot
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
-from veridyn.mechanics.tree.steps.shoot import shoot
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine

@@ -21,7 +21,7 @@ from veridyn.identify.regression.compiled_stream import (
 )
 from veridyn.identify.regression.factor import RowFactor, accumulate, empty, one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, check_equations, driven
-from veridyn.mechanics.tree.loops.projection import open_rows, projection
+from veridyn.mechanics.tree.loops.dynamics import open_rows, projection
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

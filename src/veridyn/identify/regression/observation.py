@@ -32,8 +32,8 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_o
 from veridyn.identify.regression.sampling import Sampling, driven, with_dead_zones
 from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless
 from veridyn.identify.settings import Device, IdentifySettings
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
+from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

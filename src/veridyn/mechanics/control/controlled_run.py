@@ -38,8 +38,8 @@ from veridyn.mechanics.system.run_record import CLOCK, DONE, ESCAPED, HOLDS, NEA
 from veridyn.mechanics.system.run_record import LAW as PYTHON_LAW
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR
+from veridyn.mechanics.tree.dynamics.instant import ActingInputs
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine

@@ -11,7 +11,8 @@ the state of the law after the tick, ``voltage`` a tick of the current loop. The
 and are shared by all controllers of one kind with the same constants given, whatever their values.
 
 A controller ticks at start + m/rate, its current loop current_ticks times as often, and it reads its measurement_delay before each tick of
-its law. Instants closer than rounding are one; at each, measurements are read before laws act."""
+its law. Instants closer than rounding are one; at each, measurements are read before laws act.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +29,8 @@ from veridyn.mechanics.system.simulation import SAME_INSTANT_S
 from veridyn.mechanics.tree.steps.record import call_addresses
 from veridyn.model.controller import Controller
 from veridyn.spatial.algebra import FLOATS, Algebra, Scalar, add, mul, sub
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered, source_digest
-from veridyn.symbolic.emit_llvm import emit
-from veridyn.symbolic.expression import Graph, Number, live
-from veridyn.symbolic.kernel import Kernel, compile_object, this_host
+from veridyn.symbolic.expression import Graph, Number
+from veridyn.symbolic.kernel import Kernel, formula_kernel
 
 State = Mapping[str, Scalar]
 
@@ -157,52 +156,20 @@ FIELDS = (
 WIDTH = len(FIELDS)
 
 
-@dataclass(frozen=True, eq=False)
-class LawKernel:
-    """A part of a law as machine code, and the names of the fields it writes, in order."""
-
-    kernel: Kernel
-    written: tuple[str, ...]
-
-
-def law_kernel(c: Controller, part: Part) -> LawKernel:
-    """The kernel of a controller's kind and of the constants that it gives, from memory, from disk, or made now."""
-    target, own = this_host(1), replace(c, name="law")
+def law_kernel(c: Controller, part: Part) -> tuple[Kernel, tuple[str, ...]]:
+    """A part of a law as machine code, of the controller's kind and of the constants that it gives, and the fields it writes in order."""
+    own, constants = replace(c, name="law"), repr(sorted(c.constants))
     words = (
+        "control law",
         part,
         c.kind,
         c.anti_windup,
-        repr(sorted(c.constants)),
+        constants,
         repr(c.rate),
         str(c.current_ticks),
         str(bool(c.motor)),
     )
-    key = key_of("control law", *words, target.signature, source_digest(__name__) or "")
-
-    def make() -> Stored:
-        graph = Graph()
-        found = _formula(graph, own, part)
-        used = set(live(graph, found.values()))
-        names = [name for name, node in graph.inputs.items() if node in used]
-        samples = [name for name in names if name in FIELDS]
-        parameters = [name for name in names if name not in FIELDS]
-        program = emit(graph, list(found.values()), samples, parameters, target.width, 1)
-        written = list(found)
-        description = {
-            "written": [written[k] for k in program.order],
-            "samples": samples,
-            "parameters": parameters,
-            "places": program.places,
-        }
-        return Stored(compile_object(program.text, target), description)
-
-    def load() -> LawKernel:
-        stored = load_or_make(key, make) if source_digest(__name__) else make()  # sources were edited: not kept
-        d = stored.description
-        kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(d["written"]), d["places"], 1)
-        return LawKernel(kernel, tuple(d["written"]))
-
-    return remembered(key, load)
+    return formula_kernel(__name__, words, lambda graph: _formula(graph, own, part), FIELDS)
 
 
 def _formula(graph: Graph, c: Controller, part: Part) -> dict[str, Number]:
@@ -228,13 +195,13 @@ def connect_law(c: Controller, row: Array) -> tuple[list[int], list[object]]:
         if part == "voltage" and not c.motor:
             addresses += [0] * 6
             continue
-        made = law_kernel(c, part)
-        constants = np.array([c.constants[name.partition(".")[2]] for name in made.kernel.parameters] or [0.0])
+        kernel, written = law_kernel(c, part)
+        constants = np.array([c.constants[name.partition(".")[2]] for name in kernel.parameters] or [0.0])
         inputs, outputs = (
             row.ctypes.data + 8 * np.array([*map(FIELDS.index, names), 0], dtype=np.uintp)
-            for names in (made.kernel.inputs, made.written)
+            for names in (kernel.inputs, written)
         )
-        found, alive = call_addresses(made.kernel, inputs, outputs, constants.ctypes.data)
+        found, alive = call_addresses(kernel, inputs, outputs, constants.ctypes.data)
         addresses += found
         held += [constants, *alive]
     return addresses, held

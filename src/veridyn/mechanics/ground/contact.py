@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.kinematics import root_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine

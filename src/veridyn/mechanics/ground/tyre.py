@@ -112,41 +112,6 @@ def lateral_stiffness(p: Array, load: float, gamma: float) -> float:
 
 
 @lean
-def slip_stiffness(p: Array, fz: float, gamma: float) -> tuple[float, float]:
-    """C_κ = K_x (N) and C_α = −K_y (N/rad): what a linear tyre has at this load; both positive."""
-    load, dfz, share = load_in_range(p, fz)
-    if load == 0.0:
-        return 0.0, 0.0
-    return longitudinal_stiffness(p, load, dfz) * share, -lateral_stiffness(p, load, gamma) * share
-
-
-@lean
-def linear_tyre(c_kappa: float, c_alpha: float, kappa: float, alpha: float) -> tuple[float, float]:
-    """F_x = C_κ κ, F_y = −C_α α; for small slips."""
-    return c_kappa * kappa, -c_alpha * alpha
-
-
-@lean
-def pure_longitudinal(p: Array, fz: float, kappa: float, gamma: float, mu: float) -> float:
-    """F_x without side slip, N."""
-    load, dfz, share = load_in_range(p, fz)
-    if load == 0.0:
-        return 0.0
-    kappa, _, gamma = _slips_in_range(p, kappa, 0.0, gamma)
-    return share * _longitudinal(p, load, dfz, kappa, gamma, mu)
-
-
-@lean
-def pure_lateral(p: Array, fz: float, alpha: float, gamma: float, mu: float) -> float:
-    """F_y of a freely rolling wheel, N."""
-    load, dfz, share = load_in_range(p, fz)
-    if load == 0.0:
-        return 0.0
-    _, alpha, gamma = _slips_in_range(p, 0.0, alpha, gamma)
-    return share * _lateral(p, load, dfz, alpha, gamma, mu)[0]
-
-
-@lean
 def combined_forces(
     p: Array, fz: float, kappa: float, alpha: float, gamma: float, mu: float, direction: float = 1.0
 ) -> tuple[float, float, float]:
@@ -344,13 +309,6 @@ def relaxation_lengths(p: Array, fz: float, gamma: float) -> tuple[float, float]
         )
         across *= radius * p[c.LFZO] * p[c.LSGAL]
     return max(along, RELAXATION_FLOOR), max(across, RELAXATION_FLOOR)
-
-
-@lean
-def steady_slip(vx: float, vy: float, vr: float) -> tuple[float, float]:
-    """κ = (v_r − v_x)/V and tan α = v_y/V of a wheel in steady motion; speeds of the contact in the wheel's axes, m/s."""
-    speed = max(abs(vx), SPEED_FLOOR)
-    return (vr - vx) / speed, vy / speed
 
 
 @lean

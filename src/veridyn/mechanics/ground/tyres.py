@@ -278,9 +278,8 @@ def _magic_forces(t: Tyre) -> tuple[Scalar, Scalar]:
     fx = _magic(t, kappa, stiffness / mul(c("PCX1"), mu), c("PCX1"), mul(mu, t.load), c("PEX1"))
     mu = mul(add(c("PDY1"), mul(c("PDY2"), df)), c("LMUY"))
     ratio = over / c("PKY2")
-    stiffness = mul(2.0, c("PKY1")) / mul(
-        c("PKY2"), add(1.0, mul(ratio, ratio))
-    )  # K_y/F_z, as sin(2 atan x) = 2x/(1 + x²)
+    # K_y/F_z, as sin(2 atan x) = 2x/(1 + x²)
+    stiffness = mul(2.0, c("PKY1")) / mul(c("PKY2"), add(1.0, mul(ratio, ratio)))
     fy = _magic(t, alpha, stiffness / mul(c("PCY1"), mu), c("PCY1"), mul(mu, t.load), c("PEY1"))
     fx = mul(fx, _weight(t, alpha, kappa, "RBX1", "RBX2", "RCX1"))
     return fx, mul(fy, _weight(t, kappa, alpha, "RBY1", "RBY2", "RCY1", c("RBY3")))

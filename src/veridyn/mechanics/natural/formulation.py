@@ -30,6 +30,7 @@ from veridyn.mechanics.formulation import (
     require,
     wrench_bodies,
 )
+from veridyn.mechanics.natural.channels import Readout, inputs_on_points, with_motor_inputs, with_wrenches
 from veridyn.mechanics.natural.description.mechanism import AXES, Mechanism
 from veridyn.mechanics.natural.description.of_machine import (
     BODY_LAWS,
@@ -42,8 +43,6 @@ from veridyn.mechanics.natural.description.of_machine import (
 )
 from veridyn.mechanics.natural.equations.position import independent
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of, with_parameter_slopes
-from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs, with_wrenches
-from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.steps.free_model import FreeInputs, FreeModel, free_model
 from veridyn.mechanics.natural.steps.minimal import minimal, start_of
 from veridyn.mechanics.natural.steps.model import Charts, NaturalModel

@@ -20,9 +20,8 @@ from veridyn.errors import DataError, DeviceError, Faults, did_you_mean
 from veridyn.mechanics.system.compiled_run import Arrays3, CompiledRun
 from veridyn.mechanics.system.fixed_steps import has_equal_intervals
 from veridyn.mechanics.system.run_layout import usual_lanes
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics import gpu
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

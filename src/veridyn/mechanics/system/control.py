@@ -22,9 +22,9 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.forces import element_rows
+from veridyn.mechanics.tree.recursion.equations import element_rows
 from veridyn.mechanics.tree.recursion.inputs import complete_values, state_of
 from veridyn.mechanics.tree.recursion.newton_euler import outward
 from veridyn.mechanics.tree.tree import Tree

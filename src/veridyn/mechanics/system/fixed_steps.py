@@ -20,7 +20,7 @@ from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
 from veridyn.mechanics.system.dry_friction import KINDS
 from veridyn.mechanics.system.run_record import DONE
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory, odd_signal
-from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
+from veridyn.mechanics.tree.dynamics.instant import ActingInputs
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
 from veridyn.model.motion import BaseMotion, Motion

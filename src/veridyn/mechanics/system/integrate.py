@@ -34,14 +34,12 @@ from veridyn.mechanics.system.fixed_steps import (
 )
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.system.stepper import adaptive_path, check_size, march, tableau
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
-from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
-from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs, StateRates
+from veridyn.mechanics.tree.dynamics.instant import ActingInputs, StateAccelerations, StateRates
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state, first_crossing
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import components

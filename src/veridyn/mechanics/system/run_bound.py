@@ -3,7 +3,7 @@
     M a + Φ_qᵀ λ = Γ − h,    Φ_q a = −bias − 2 ω Φ̇ − ω² Φ
 
 A state of a free base is (position, quaternion, q, velocity in the ground's frame, ω in its own, q̇, z), as in
-:mod:`veridyn.mechanics.tree.dynamics.state_rates`; the equations are those of :mod:`veridyn.mechanics.tree.loops.dynamics`, by the factors
+:mod:`veridyn.mechanics.tree.dynamics.instant`; the equations are those of :mod:`veridyn.mechanics.tree.loops.dynamics`, by the factors
 of the bordered matrix over the equations that count. A pivot that is nearly zero ends the run: whether the position is singular, or other
 equations count there, is decided by singular values. The code is called at its address, so that runs of open machines are compiled
 without it.

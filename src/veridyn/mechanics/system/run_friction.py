@@ -2,7 +2,8 @@
 
 The step is that of :mod:`veridyn.mechanics.system.dry_friction`: shares s of friction are constant over a part and agree with the speeds at
 its end, by a linear complementarity problem with bounds in each iteration; a part ends where a combination that slides comes to rest. The
-steps are called at their address, so that runs without such friction are compiled without them."""
+steps are called at their address, so that runs without such friction are compiled without them.
+"""
 
 from __future__ import annotations
 

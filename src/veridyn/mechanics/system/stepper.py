@@ -6,7 +6,8 @@ The rules are SciPy's: RK45 is Dormand and Prince's of order 5, DOP853 that of o
 Differential Equations I, II.5), and Kutta's classic rule of order 4.
 
 A force that feeds on itself makes speeds grow until chosen steps are shorter than anything that a run needs: such a run does not fail, it
-only never ends, so it is ended by name where it makes no headway."""
+only never ends, so it is ended by name where it makes no headway.
+"""
 
 from __future__ import annotations
 

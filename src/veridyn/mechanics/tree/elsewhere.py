@@ -15,8 +15,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.accept import changes_machine
-from veridyn.mechanics.tree.of_machine import FORM, tree_of
+from veridyn.mechanics.tree.of_machine import FORM, changes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, Marker
 from veridyn.model.graph import Body

@@ -24,7 +24,7 @@ from typing import cast
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
-from veridyn.mechanics.tree.recursion.forces import acting, strut_of
+from veridyn.mechanics.tree.recursion.equations import acting, strut_of
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols
 from veridyn.mechanics.tree.recursion.newton_euler import (
     NO_WRENCH,

@@ -1,6 +1,6 @@
 """The sensors of a tree made ready: readings y = h(q, q̇, q̈) and their exact derivatives, from one graph compiled once.
 
-The surface is that of :class:`veridyn.mechanics.natural.measurement.Readout`, which reads mechanisms in natural coordinates.
+The surface is that of :class:`veridyn.mechanics.natural.channels.Readout`, which reads mechanisms in natural coordinates.
 Configurations, rates and accelerations are those of :mod:`veridyn.mechanics.tree.recursion.sensing`. Readings do not depend on inertial
 parameters.
 """

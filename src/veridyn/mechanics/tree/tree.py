@@ -112,9 +112,8 @@ class Tree(TreeStructure):
         if faults:
             raise ModelError(faults, self.name)
         own = self.parameters
-        inertia = {
-            b.name: np.array([own[b.parameter(symbol)] for symbol in INERTIAL]) for b in self.bodies if b.real
-        }  # NaN where unknown; only sizes are taken from it
+        # NaN where unknown; only sizes are taken from it
+        inertia = {b.name: np.array([own[b.parameter(symbol)] for symbol in INERTIAL]) for b in self.bodies if b.real}
         made = _parameters(self.bodies, parts, inertia, self.gravity)
         return replace(self, elements=parts, parameters=own.extended(made))
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean, part_at
-from veridyn.mechanics.tree.accept import changes_machine
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import changes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.own_law import with_numbers

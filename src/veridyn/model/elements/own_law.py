@@ -111,9 +111,8 @@ def _refuse_unparsed(text: str, language: FormulaWords) -> NoReturn:
             ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         refuse(f"'{text}' is not a formula.", f"Allowed: {language.allowed}.")
-    refuse(
-        f"'{text}' tries to run code.", f"Allowed: {language.allowed}."
-    )  # it parses as statements: an import, an assignment
+    # it parses as statements: an import, an assignment
+    refuse(f"'{text}' tries to run code.", f"Allowed: {language.allowed}.")
 
 
 def _check_node(node: ast.AST, text: str, language: FormulaWords, called: set[int]) -> None:

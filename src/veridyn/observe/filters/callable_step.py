@@ -23,8 +23,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.record import Bound, Matrix, Numbers, Vector, opened
+from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.observe.filters.compiled_step import CompiledStep, SensorRows, filter_record
 from veridyn.observe.filters.correction import DONE
 from veridyn.observe.filters.covariance import copy, multiply, spread, step_noise

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.record import Bound
+from veridyn.mechanics.compiled import Bound
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filters.correction import corrected_of
 from veridyn.observe.filters.robust_gate import gated_of

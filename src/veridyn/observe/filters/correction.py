@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.record import Bound, Codes, Matrix, Numbers, Vector, opened
+from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.dense import factor, solve
-from veridyn.mechanics.natural.kernels.symmetric import product
-from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
-from veridyn.mechanics.natural.measurement import Readout
+from veridyn.mechanics.natural.channels import Readout
+from veridyn.mechanics.natural.equations.wheels import WheelRoom
+from veridyn.mechanics.natural.kernels.elimination import product
 from veridyn.mechanics.natural.steps.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.steps.free_kernel import (
     NEAR_RATIO,
@@ -34,7 +34,6 @@ from veridyn.mechanics.natural.steps.free_kernel import (
     set_rates,
 )
 from veridyn.mechanics.natural.steps.free_model import FreeModel
-from veridyn.mechanics.record import Bound, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.correction import DONE
 from veridyn.observe.filters.covariance import EXACT, INTEGRATOR, spread
 from veridyn.observe.filters.machine_step import MachineStep

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core, kept, opened
+from veridyn.mechanics.natural.channels import Readout
 from veridyn.mechanics.natural.kernels.law_code import law_rows
 from veridyn.mechanics.natural.kernels.room import Found, Model, Room, found_of, room_of
 from veridyn.mechanics.natural.kernels.tangent import close
 from veridyn.mechanics.natural.kernels.terms import turned
-from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.steps.model import Charts
 from veridyn.mechanics.natural.steps.trapezoid import advance
-from veridyn.mechanics.record import Bound, Cube, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.compiled_step import as_rows
 from veridyn.observe.filters.correction import DONE
 from veridyn.observe.filters.covariance import spread

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core
-from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core
 from veridyn.observe.filters.correction import DOF, DONE, OUTLIER, Corrected, correct_into
 from veridyn.observe.filters.update import Correction, threshold
 from veridyn.observe.measurements import USED

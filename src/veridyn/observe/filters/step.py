@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core
-from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core
 from veridyn.observe.filters.correction import DONE, Corrected, project, put_results
 from veridyn.observe.filters.covariance import all_finite, gather, noise, transition
 from veridyn.observe.filters.robust_gate import Gated, correct_through, rescale, restore

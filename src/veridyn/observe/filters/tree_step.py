@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.record import Bound, Matrix, Numbers, Vector, opened
+from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.model import TreeModel

@@ -22,10 +22,10 @@ from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.log.load import Survey, survey
 from veridyn.files.units import to_si
+from veridyn.mechanics.natural.channels import Readout, readout
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.position import independent, position
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
-from veridyn.mechanics.natural.measurement import Readout, readout
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

@@ -23,9 +23,8 @@ from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimators.prior import GROUPS, group_of
 from veridyn.identify.logged import Logged
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
+from veridyn.mechanics.tree.loops.assembly import inverse, loop_values, splitting
 from veridyn.mechanics.tree.loops.closure import closed_home
-from veridyn.mechanics.tree.loops.solver import inverse
 from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element

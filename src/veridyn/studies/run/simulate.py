@@ -13,8 +13,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.files.yaml_reader import Place
-from veridyn.mechanics.natural.steps.driven import MechanismRun
-from veridyn.mechanics.natural.steps.integrate import constraint_errors, energy_history
+from veridyn.mechanics.natural.steps.integrate import MechanismRun, constraint_errors, energy_history
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.recursion.inputs import complete_values

@@ -10,7 +10,7 @@ import pytest
 from strangers.graph_machines import random_machine, rssr, seven_joint_arm, slider_crank
 from veridyn.errors import CapabilityError, ModelError
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with, rounded
-from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import coulomb, drag, maxwell, offset, spring

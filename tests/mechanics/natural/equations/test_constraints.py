@@ -9,9 +9,9 @@ from strangers.natural_mechanisms import fourbar, rack_and_pinion, random_mechan
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.equations.constraints import constraints_of
+from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.natural.equations.position import position
-from veridyn.mechanics.natural.equations.redundant import mobility
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, UnitVector, uniform_bar
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import ModelError, SimulationError
 from veridyn.machines.described import spatial
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import Bound, Vector, compiled, opened
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
@@ -25,7 +25,6 @@ from veridyn.mechanics.natural.kernels.sparse import (
     plan_of,
     solve_planned,
 )
-from veridyn.mechanics.record import Bound, Vector, opened
 
 
 class _Problem(NamedTuple):

@@ -7,13 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from strangers.natural_mechanisms import random_mechanism
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.natural.kernels.room import Room, room_of
 from veridyn.mechanics.natural.kernels.tangent import add_third, bend
 from veridyn.mechanics.natural.kernels.terms import Tables, constraints_at
-from veridyn.mechanics.record import Bound, opened
 
 
 class Bench(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from strangers.natural_mechanisms import random_mechanism
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.natural.equations.constraints import CoefficientTable
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of
@@ -26,7 +26,6 @@ from veridyn.mechanics.natural.kernels.terms import (
     gather,
     second,
 )
-from veridyn.mechanics.record import Bound, opened
 
 Array = NDArray[np.float64]
 N = 9

@@ -20,7 +20,7 @@ from veridyn.mechanics.tree.loops.closure import (
     step_towards,
     track_branch,
 )
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Assembly

@@ -12,7 +12,7 @@ from veridyn.errors import DataError, FileError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.closure import closed_home
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.model.motion import Motion
 from veridyn.simulate.commanded import Commanded

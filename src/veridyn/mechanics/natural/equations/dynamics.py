@@ -11,7 +11,7 @@ The equation numbers are those of paper 003. Redundant constraints do no harm to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,8 +20,8 @@ from scipy.linalg import get_lapack_funcs
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
+from veridyn.mechanics.natural.equations.freedoms import refuse_redundant
 from veridyn.mechanics.natural.equations.position import independent, position, r_matrix, r_rate, velocity
-from veridyn.mechanics.natural.equations.redundant import refuse_redundant
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 
 _factor, _solve = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
@@ -250,11 +250,3 @@ def natural_energy(system: NaturalSystem, q: Array, qd: Array) -> NaturalEnergy:
     """T = ½ q̇ᵀ M q̇ (13), and the potentials."""
     gravity, elastic = system.forces.potential(q)
     return NaturalEnergy(float(0.5 * qd @ system.mass @ qd), gravity, elastic)
-
-
-def with_accelerations(
-    system: NaturalSystem, state: NaturalState, loads: Mapping[str, ArrayLike] | None = None
-) -> NaturalState:
-    """The same positions and velocities with exact accelerations and multipliers: after a correction, or where a load jumps."""
-    qdd, multipliers = solve_accelerations(system, state.q, state.qd, loads)
-    return replace(state, qdd=qdd, multipliers=multipliers)

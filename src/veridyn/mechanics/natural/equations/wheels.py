@@ -6,6 +6,8 @@ constant tables, and a force F at the centre and a moment M have the generalised
 the ground's frame. Its inputs x (17,) are the wheel's axis, centre, velocity of the centre, angular velocity, the two lagging slips, and
 the road's plane (height at the origin, slopes); outputs f (8,) are force, moment about the centre and rates of the slips, and ∂f/∂x (8, 14)
 with the road's plane held. Constants of the law are inputs: one kernel serves all tyres of a kind.
+
+As machine code wheels are evaluated over the few coordinates that move each.
 """
 
 from __future__ import annotations
@@ -13,28 +15,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.ground.road import Road, fill_surface
+from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core
+from veridyn.mechanics.ground.road import Road, fill_surface, road_at
 from veridyn.mechanics.ground.tyres import Tyre
 from veridyn.mechanics.natural.equations.forces import moment_map
 from veridyn.mechanics.natural.equations.geometry import Geometry
+from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import ROAD_INPUTS, SLIPS
 from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, is_zero, mul
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, note_sources, remembered, source_digest
-from veridyn.symbolic.emit_llvm import emit
-from veridyn.symbolic.expression import Graph, Number, forward, live
-from veridyn.symbolic.kernel import Kernel, Single, compile_object, this_host
+from veridyn.symbolic.cache import note_sources
+from veridyn.symbolic.expression import Graph, Number, forward
+from veridyn.symbolic.kernel import Kernel, Single, formula_kernel
 
 MOTION = tuple(f"{part}.{axis}" for part in ("axis", "centre", "v", "w") for axis in range(3))
 INPUTS = (*MOTION, *(s.key for s in SLIPS), *ROAD_INPUTS)
 SLOPES = len(MOTION) + len(SLIPS)  # inputs by which outputs are differentiated
 OUTPUTS = 8
 GAIN = "gain"
+ADDRESSES = 6  # numbers by which a kernel is called
 note_sources(__name__)
 Plane = Callable[[Array, Array], Array]  # x, y (w,) → height at the origin and slopes of the road's plane there, (3, w)
 
@@ -68,33 +73,8 @@ class TyreCode:
 
 def tyre_code(e: Element, derivative: bool) -> TyreCode:
     """The kernel of an element's kind and of the constants that it gives, from memory, from disk, or made now."""
-    target, given = this_host(1), tuple(sorted(e.constants))
-    key = key_of("natural tyre", e.kind, repr(given), str(derivative), target.signature, source_digest(__name__) or "")
-
-    def make() -> Stored:
-        graph = Graph()
-        found = _formula(graph, e, derivative)
-        used = set(live(graph, found.values()))
-        names = [name for name, node in graph.inputs.items() if node in used]
-        samples = [name for name in names if name in INPUTS]
-        parameters = [name for name in names if name not in INPUTS]
-        program = emit(graph, list(found.values()), samples, parameters, target.width, 1)
-        labels = list(found)
-        description = {
-            "labels": [labels[k] for k in program.order],
-            "samples": samples,
-            "parameters": parameters,
-            "places": program.places,
-        }
-        return Stored(compile_object(program.text, target), description)
-
-    def load() -> TyreCode:
-        stored = load_or_make(key, make) if source_digest(__name__) else make()  # sources were edited: not kept
-        d = stored.description
-        kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(d["labels"]), d["places"], 1)
-        return TyreCode(kernel, tuple(d["labels"]))
-
-    return remembered(key, load)
+    words = ("natural tyre", e.kind, repr(tuple(sorted(e.constants))), str(derivative))
+    return TyreCode(*formula_kernel(__name__, words, lambda graph: _formula(graph, e, derivative), INPUTS))
 
 
 def _formula(graph: Graph, e: Element, derivative: bool) -> dict[int, Number]:
@@ -141,14 +121,9 @@ class WheelForces:
         N = np.linalg.inv(np.eye(len(s)) - half * self.rates_s)
         gain = self.Q_s @ N
         left = begun + half * self.rates - s
-        return CondensedWheels(
-            self.Q + gain @ left,
-            -(self.Q_q + half * gain @ self.rates_q),
-            -(self.Q_qd + half * gain @ self.rates_qd),
-            N @ left,
-            half * N @ self.rates_q,
-            half * N @ self.rates_qd,
-        )
+        K, C = -(self.Q_q + half * gain @ self.rates_q), -(self.Q_qd + half * gain @ self.rates_qd)
+        by_q, by_qd = half * N @ self.rates_q, half * N @ self.rates_qd
+        return CondensedWheels(self.Q + gain @ left, K, C, N @ left, by_q, by_qd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +185,7 @@ class WheelTable:
             x[:, 14:] = road(x[:, 3], x[:, 4]).T
         Q, rates = np.zeros(n), np.zeros(2 * count)
         Q_q, Q_qd, Q_s = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, 2 * count))
-        rates_q, rates_qd, rates_s = (
-            np.zeros((2 * count, n)),
-            np.zeros((2 * count, n)),
-            np.zeros((2 * count, 2 * count)),
-        )
+        rates_q, rates_qd, rates_s = (np.zeros((2 * count, size)) for size in (n, n, 2 * count))
         for i, (single, places, take) in enumerate(self._kernels):
             single.inputs[:] = x[i, take]
             single.call()
@@ -257,11 +228,219 @@ def wheels_of(geometry: Geometry) -> WheelTable:
         S.append(geometry.along(e.wheel.body, axis))
         C.append(geometry.point(e.wheel))
         B.append([moment_map(geometry, e.wheel.body, a) for a in range(3)])
-    shape = (len(m.tyres), 3, m.n + 1)
-    return WheelTable(
-        m.n,
-        m.tyres,
-        np.array(S).reshape(shape),
-        np.array(C).reshape(shape),
-        np.array(B).reshape(len(m.tyres), 3, m.n, m.n + 1),
-    )
+    w, y = len(m.tyres), m.n + 1
+    axes, centres = (np.array(maps).reshape(w, 3, y) for maps in (S, C))
+    return WheelTable(m.n, m.tyres, axes, centres, np.array(B).reshape(w, 3, m.n, y))
+
+
+class Wheels(NamedTuple):
+    """The wheels of a mechanism over the k coordinates that move each, and room for one caller.
+
+    The last entry of a map is what does not move. `D` are derivatives of force, moment (about the wheel's centre) and rates of slips by the
+    wheel's motion; `Q_…` and `rates_…` by the k coordinates, their rates and the two slips.
+    """
+
+    at: Numbers  # (w · k,) coordinates; a wheel with fewer has some twice, with zeros in its maps
+    S: Cube  # (w, 3, k+1)
+    C: Cube
+    B: Cube  # (3w, k, k+1)
+    code: Numbers  # (2 · 6 · w,) values alone, then with derivatives
+    road: Vector  # a packed road, or nothing
+    x: Matrix  # (w, 17)
+    f: Matrix  # (w, 8 · 15)
+    Q: Matrix  # (w, k)
+    Q_q: Cube  # (w, k, k)
+    Q_qd: Cube
+    Q_s: Cube  # (w, k, 2)
+    rates_q: Cube  # (w, 2, k)
+    rates_qd: Cube
+    by_q: Matrix  # (8, k)
+    by_qd: Matrix
+    push: Matrix  # (6, k)
+    turn: Matrix  # (3, k)
+
+
+class WheelRoom:
+    """Wheels made ready for one caller; it keeps alive what addresses point to."""
+
+    def __init__(self, table: WheelTable, road: Array | None = None) -> None:
+        w = len(table.tyres)
+        moved = table.moved
+        k = max((len(m) for m in moved), default=0)
+        at = np.zeros((w, k), dtype=np.int64)
+        S, C, B = np.zeros((w, 3, k + 1)), np.zeros((w, 3, k + 1)), np.zeros((w, 3, k, k + 1))
+        for i, m in enumerate(moved):
+            c = len(m)
+            at[i, :c] = m
+            for small, whole in ((S, table.S), (C, table.C)):
+                small[i, :, :c], small[i, :, -1] = whole[i][:, m], whole[i][:, -1]
+            B[i][:, :c, :c] = table.B[i][:, m[:, None], m]
+            B[i][:, :c, -1] = table.B[i][:, m, -1]
+        x, f = np.zeros((w, len(INPUTS))), np.zeros((w, OUTPUTS * (1 + SLOPES)))
+        self._held: list[object] = []
+        code: list[int] = []
+        for derivative in (False, True):
+            for i, e in enumerate(table.tyres):
+                made = tyre_code(e, derivative)
+                constants = made.constants(e)
+                take = [INPUTS.index(name) for name in made.kernel.inputs]
+                inward = x[i].ctypes.data + 8 * np.array([*take, 0], dtype=np.uintp)
+                outward = f[i].ctypes.data + 8 * np.array([*made.places, 0], dtype=np.uintp)
+                addresses, held = call_addresses(made.kernel, inward, outward, constants.ctypes.data)
+                code += addresses
+                self._held += [*held, constants]
+        self.wheels = Wheels(
+            at.reshape(-1),
+            S,
+            C,
+            B.reshape(3 * w, k, k + 1),
+            np.array(code, dtype=np.int64),
+            np.zeros(0) if road is None else np.ascontiguousarray(road, dtype=np.float64),
+            x,
+            f,
+            *(np.zeros((w, *sizes)) for sizes in ((k,), (k, k), (k, k), (k, 2), (2, k), (2, k))),
+            *(np.zeros((rows, k)) for rows in (OUTPUTS, OUTPUTS, 6, 3)),
+        )
+
+    def bound(self) -> Bound:
+        return Bound(self.wheels)
+
+
+@core
+def roll(r: Wheels, q: Array, qd: Array, slips: Array, derivative: int) -> None:
+    """Forces of all tyres into Q and f, and their derivatives where they are asked for (1)."""
+    w, k = r.Q.shape
+    for i in range(w):
+        x, own = r.x[i], r.at[i * k : (i + 1) * k]
+        for a in range(3):
+            B = r.B[3 * i + a]
+            axis, centre, speed, turning = r.S[i, a, k], r.C[i, a, k], 0.0, 0.0
+            for j in range(k):
+                axis += r.S[i, a, j] * q[own[j]]
+                centre += r.C[i, a, j] * q[own[j]]
+                speed += r.C[i, a, j] * qd[own[j]]
+                s = B[j, k]
+                for l in range(k):
+                    s += B[j, l] * q[own[l]]
+                r.turn[a, j] = s
+                turning += s * qd[own[j]]
+            x[a], x[3 + a], x[6 + a], x[9 + a] = axis, centre, speed, turning
+        x[12], x[13] = slips[2 * i], slips[2 * i + 1]
+        if len(r.road) > 0:
+            z, along, across = road_at(r.road, x[3], x[4])
+            x[14], x[15], x[16] = z - along * x[3] - across * x[4], along, across
+        call_kernel(r.code, ADDRESSES * (derivative * w + i))
+        f = r.f[i]
+        for j in range(k):
+            s = 0.0
+            for a in range(3):
+                s += r.C[i, a, j] * f[a] + r.turn[a, j] * f[3 + a]
+            r.Q[i, j] = s
+        if derivative == 1:
+            _differentiate(r, i, qd)
+
+
+@core
+def _differentiate(r: Wheels, i: int, qd: Array) -> None:
+    """Derivatives of one wheel's forces and rates by its coordinates, from those by its motion."""
+    k = r.Q.shape[1]
+    f, own = r.f[i], r.at[i * k : (i + 1) * k]
+    for j in range(k):
+        spun_x, spun_y, spun_z = 0.0, 0.0, 0.0  # ∂ω/∂q
+        for l in range(k):
+            spun_x += qd[own[l]] * r.B[3 * i, l, j]
+            spun_y += qd[own[l]] * r.B[3 * i + 1, l, j]
+            spun_z += qd[own[l]] * r.B[3 * i + 2, l, j]
+        for o in range(OUTPUTS):
+            D = OUTPUTS + o * SLOPES
+            by_q = f[D + 9] * spun_x + f[D + 10] * spun_y + f[D + 11] * spun_z
+            by_qd = 0.0
+            for a in range(3):
+                by_q += f[D + a] * r.S[i, a, j] + f[D + 3 + a] * r.C[i, a, j]
+                by_qd += f[D + 6 + a] * r.C[i, a, j] + f[D + 9 + a] * r.turn[a, j]
+            r.by_q[o, j], r.by_qd[o, j] = by_q, by_qd
+    for j in range(k):
+        for a in range(3):
+            r.push[a, j], r.push[3 + a, j] = r.C[i, a, j], r.turn[a, j]
+        for o in range(2):
+            r.rates_q[i, o, j], r.rates_qd[i, o, j] = r.by_q[6 + o, j], r.by_qd[6 + o, j]
+    for j in range(k):
+        for l in range(k):
+            by_q, by_qd = 0.0, 0.0
+            for o in range(6):
+                by_q += r.push[o, j] * r.by_q[o, l]
+                by_qd += r.push[o, j] * r.by_qd[o, l]
+            for a in range(3):
+                by_q += f[3 + a] * r.B[3 * i + a, j, l]
+            r.Q_q[i, j, l], r.Q_qd[i, j, l] = by_q, by_qd
+        for l in range(2):
+            s = 0.0
+            for o in range(6):
+                s += r.push[o, j] * f[OUTPUTS + o * SLOPES + 12 + l]
+            r.Q_s[i, j, l] = s
+
+
+@core
+def slip_rate(r: Wheels, k: int) -> float:
+    """The rate of the k-th slip."""
+    return r.f[k // 2, 6 + k % 2]
+
+
+@core
+def add_wheels(r: Wheels, Q: Array) -> None:
+    """Add the generalised forces of all tyres."""
+    w, k = r.Q.shape
+    for i in range(w):
+        for j in range(k):
+            Q[r.at[i * k + j]] += r.Q[i, j]
+
+
+@core
+def solve_slips(r: Wheels, i: int, half: float, a: float, b: float) -> tuple[float, float]:
+    """(1 − h/2 ∂ṡ/∂s)⁻¹ (a, b) of one tyre."""
+    f, D, E = r.f[i], OUTPUTS + 6 * SLOPES + 12, OUTPUTS + 7 * SLOPES + 12
+    n00, n01, n10, n11 = 1.0 - half * f[D], -half * f[D + 1], -half * f[E], 1.0 - half * f[E + 1]
+    det = n00 * n11 - n01 * n10
+    return (n11 * a - n01 * b) / det, (n00 * b - n10 * a) / det
+
+
+@core
+def add_condensed(
+    r: Wheels, half: float, begun: Array, slips: Array, wk: float, wc: float, Q: Array, T: Array, step: Array
+) -> None:
+    """Add to Q and T = … + wk K + wc C what tyres do whose slips follow s = begun + h/2 ṡ; `step` is Newton's step of the slips alone."""
+    w, k = r.Q.shape
+    for i in range(w):
+        f, first = r.f[i], i * k
+        left_a = begun[2 * i] + half * f[6] - slips[2 * i]
+        left_b = begun[2 * i + 1] + half * f[7] - slips[2 * i + 1]
+        a, b = solve_slips(r, i, half, left_a, left_b)
+        step[2 * i], step[2 * i + 1] = a, b
+        for j in range(k):
+            Q[r.at[first + j]] += r.Q[i, j] + r.Q_s[i, j, 0] * a + r.Q_s[i, j, 1] * b
+        for l in range(k):
+            qa, qb = solve_slips(r, i, half, half * r.rates_q[i, 0, l], half * r.rates_q[i, 1, l])
+            va, vb = solve_slips(r, i, half, half * r.rates_qd[i, 0, l], half * r.rates_qd[i, 1, l])
+            sa, sb = wk * qa + wc * va, wk * qb + wc * vb
+            for j in range(k):
+                own = wk * r.Q_q[i, j, l] + wc * r.Q_qd[i, j, l]
+                T[r.at[first + j], r.at[first + l]] -= own + r.Q_s[i, j, 0] * sa + r.Q_s[i, j, 1] * sb
+
+
+@core
+def follow_slips(r: Wheels, half: float, move: Array, rate: float, step: Array, slips: Array) -> float:
+    """Move the slips by Newton's step, where the coordinates moved by `move` and their rates by `rate` times that; the largest change."""
+    w, k = r.Q.shape
+    largest = 0.0
+    for i in range(w):
+        a, b = 0.0, 0.0
+        for j in range(k):
+            d = half * move[r.at[i * k + j]]
+            a += (r.rates_q[i, 0, j] + rate * r.rates_qd[i, 0, j]) * d
+            b += (r.rates_q[i, 1, j] + rate * r.rates_qd[i, 1, j]) * d
+        a, b = solve_slips(r, i, half, a, b)
+        a, b = a + step[2 * i], b + step[2 * i + 1]
+        slips[2 * i] += a
+        slips[2 * i + 1] += b
+        largest = max(largest, abs(a), abs(b))
+    return largest

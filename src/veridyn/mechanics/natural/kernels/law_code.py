@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import Numbers, Vector, core
 from veridyn.mechanics.laws import Acting, graph_of_laws, law
-from veridyn.mechanics.record import Numbers, Vector
 from veridyn.model.elements.element import Element
 from veridyn.symbolic.expression import (
     ABS,

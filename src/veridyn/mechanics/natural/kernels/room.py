@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Vector
 from veridyn.mechanics.natural.kernels.law_code import FIRST
 from veridyn.mechanics.natural.kernels.terms import Scratch, Tables
-from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
 
 class Slopes(NamedTuple):

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import ModelError
-from veridyn.mechanics.compiled import core
-from veridyn.mechanics.record import Places
+from veridyn.mechanics.compiled import Places, core
 
 Numbers = NDArray[np.int64]
 MIN_PIVOT_RATIO = 1e-3  # of a pivot, relative to the largest number in its row and column

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, summing
+from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Places, Vector, core, summing
 from veridyn.mechanics.natural.equations.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.equations.forces import ForceTable
 from veridyn.mechanics.natural.kernels.law_code import FIRST, LawCode, add_law_tangents, add_laws, law_rows
-from veridyn.mechanics.record import Cube, Matrix, Numbers, Places, Vector
 
 Whole = NDArray[np.int64]
 SAME_DIGITS = 14  # decimals to which rows of coefficients agree that differ by rounding alone

@@ -15,11 +15,11 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
+from veridyn.mechanics.compiled import Bound, Numbers
 from veridyn.mechanics.natural.equations.dynamics import Bordered, NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
+from veridyn.mechanics.natural.equations.wheels import WheelRoom
 from veridyn.mechanics.natural.steps.explicit_kernel import explicit_kernel, instant_kernel, work_of
-from veridyn.mechanics.record import Bound, Numbers
 from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, check_size, tableau
 
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.natural.equations.system import NaturalSystem
+from veridyn.mechanics.natural.equations.wheels import Wheels, add_wheels, roll, slip_rate
 from veridyn.mechanics.natural.kernels.elimination import (
     Elimination,
     Factors,
@@ -21,8 +22,6 @@ from veridyn.mechanics.natural.kernels.elimination import (
     solved,
 )
 from veridyn.mechanics.natural.kernels.terms import Scratch, Tables, acting, constraints_at, drift, scratch_of, turned
-from veridyn.mechanics.natural.kernels.wheel_kernel import Wheels, add_wheels, roll, slip_rate
-from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector, opened
 from veridyn.mechanics.system.run_record import call_law
 from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, Tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD

@@ -13,12 +13,14 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError
-from veridyn.mechanics.compiled import core, summing
-from veridyn.mechanics.natural.kernels.elimination import Elimination, poses_around
-from veridyn.mechanics.natural.kernels.symmetric import (
+from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Places, Vector, core, summing
+from veridyn.mechanics.natural.equations.wheels import Wheels, add_wheels, roll, slip_rate
+from veridyn.mechanics.natural.kernels.elimination import (
+    Elimination,
     SymmetricPlan,
     SymmetricRoom,
     factor_symmetric,
+    poses_around,
     solve_symmetric,
     symmetric_plan,
     symmetric_room,
@@ -31,9 +33,7 @@ from veridyn.mechanics.natural.kernels.terms import (
     drift,
     scratch_of,
 )
-from veridyn.mechanics.natural.kernels.wheel_kernel import Wheels, add_wheels, roll, slip_rate
 from veridyn.mechanics.natural.steps.free_model import EXACT_MULTIPLIERS, FreeModel
-from veridyn.mechanics.record import Cube, Matrix, Numbers, Places, Vector
 
 CLOSED_RATIO = 1e-10  # of constraints, relative to the square of the machine's size
 PROJECTED_RATIO = 1e-7  # of projected rates, relative to the largest

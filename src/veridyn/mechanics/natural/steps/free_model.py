@@ -22,10 +22,7 @@ from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation
-from veridyn.mechanics.natural.equations.geometry import compact
-from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.equations.wheels import WheelForces
-from veridyn.mechanics.natural.steps.freedoms import (
+from veridyn.mechanics.natural.equations.freedoms import (
     BorderedFactors,
     Freedoms,
     FreeInputs,
@@ -33,6 +30,9 @@ from veridyn.mechanics.natural.steps.freedoms import (
     freedoms_of,
     pose_of_tree,
 )
+from veridyn.mechanics.natural.equations.geometry import compact
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.equations.wheels import WheelForces
 from veridyn.mechanics.natural.steps.index3 import index3_step
 from veridyn.mechanics.natural.steps.model import InPoints, constraint_errors
 from veridyn.mechanics.tree.loops.assembly import splitting

@@ -18,9 +18,17 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import Bound, Vector, core, kept, opened
 from veridyn.mechanics.natural.equations.dynamics import Bordered, NaturalState, Stabilisation
 from veridyn.mechanics.natural.equations.system import NaturalSystem
+from veridyn.mechanics.natural.equations.wheels import (
+    WheelRoom,
+    Wheels,
+    add_condensed,
+    follow_slips,
+    roll,
+    slip_rate,
+)
 from veridyn.mechanics.natural.kernels.elimination import (
     Elimination,
     Factors,
@@ -39,15 +47,6 @@ from veridyn.mechanics.natural.kernels.terms import (
     scratch_of,
     turned,
 )
-from veridyn.mechanics.natural.kernels.wheel_kernel import (
-    WheelRoom,
-    Wheels,
-    add_condensed,
-    follow_slips,
-    roll,
-    slip_rate,
-)
-from veridyn.mechanics.record import Bound, Vector, opened
 
 Numbers = NDArray[np.int64]
 PROJECTIONS = 12

@@ -20,14 +20,14 @@ from scipy.spatial.transform import Rotation
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, ModelError, SimulationError, did_you_mean
+from veridyn.mechanics.natural.channels import wrench_maps
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with, rounded
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, solve_accelerations
+from veridyn.mechanics.natural.equations.freedoms import Freedoms, freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.position import independent
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.inputs import wrench_maps
 from veridyn.mechanics.natural.steps.explicit import ExplicitRun
-from veridyn.mechanics.natural.steps.freedoms import Freedoms, freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, compiled_motion
 from veridyn.mechanics.system.compiled_run import Called
 from veridyn.mechanics.system.integrate import (
@@ -39,7 +39,7 @@ from veridyn.mechanics.system.integrate import (
 from veridyn.mechanics.system.simulation import BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.system.stepper import adaptive_path, check_size
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
-from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
+from veridyn.mechanics.tree.dynamics.instant import ActingInputs
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values

@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
+from veridyn.mechanics.compiled import Bound
 from veridyn.mechanics.formulation import Instant
+from veridyn.mechanics.natural.equations.freedoms import Reduced, independent_rows
 from veridyn.mechanics.natural.equations.position import independent, position, r_matrix
-from veridyn.mechanics.natural.equations.redundant import Reduced, independent_rows
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.kernels.law_code import law_rows
 from veridyn.mechanics.natural.kernels.room import Model, Slopes, desk_of, no_slopes
 from veridyn.mechanics.natural.steps.trapezoid import ITERATIONS, trapezoid
-from veridyn.mechanics.record import Bound
 
 Numbers = NDArray[np.int64]
 MASSLESS_RATIO = 1e-14  # of the largest reduced inertia: one below it is none

@@ -23,11 +23,11 @@ from scipy.linalg import qr
 from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.formulation import Instant, ModelStep
+from veridyn.mechanics.natural.channels import Readout, readout
 from veridyn.mechanics.natural.equations.constraints import Constraints
 from veridyn.mechanics.natural.equations.dynamics import natural_energy
-from veridyn.mechanics.natural.equations.redundant import Reduced
+from veridyn.mechanics.natural.equations.freedoms import Reduced
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.measurement import Readout, readout
 from veridyn.mechanics.natural.steps.minimal import Minimal
 from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty

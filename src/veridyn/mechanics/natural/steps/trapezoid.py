@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.compiled import core, kept, opened
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.kernels.room import Desk, Found, Model, Room
 from veridyn.mechanics.natural.kernels.tangent import accelerate, close, differentiate
-from veridyn.mechanics.record import opened
 
 SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
 ITERATIONS = 30

@@ -1,6 +1,7 @@
 """A machine's equations as standalone C for a controller: inverse dynamics, forward dynamics or the regressor of one sample.
 
-C99, no allocation, no library but sin, cos and their like."""
+C99, no allocation, no library but sin, cos and their like.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine

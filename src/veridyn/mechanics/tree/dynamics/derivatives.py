@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import (
     Engine,
     compiled,
@@ -33,7 +32,7 @@ from veridyn.mechanics.tree.dynamics.engine import (
 )
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.dynamics.forward import caused_motion, open_mass_matrix
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request, complete_values, loaded_bodies
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine

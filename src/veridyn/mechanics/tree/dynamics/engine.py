@@ -31,18 +31,11 @@ Engine = Literal["auto", "compiled", "numpy"]
 MIN_COMPILED_SAMPLES = (
     20_000  # samples from which compiling, some tenths of a second once, costs less than the reference
 )
-QUICK = {
-    "inverse": 5,
-    "mass": 5,
-    "jacobian": 5,
-    "loops": 2,
-    "loop_motion": 2,
-}  # what the reference does quickly pays only from so many times as many on
+# what the reference does quickly pays only from so many times as many on
+QUICK = {"inverse": 5, "mass": 5, "jacobian": 5, "loops": 2, "loop_motion": 2}
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
-EFFORT, LEAST_EFFORT = (
-    2,
-    0,
-)  # of LLVM: with the least, kernels are 20 to 35 % slower and compiled in a tenth of the time
+# of LLVM: with the least, kernels are 20 to 35 % slower and compiled in a tenth of the time
+EFFORT, LEAST_EFFORT = 2, 0
 LONG_TEXT = 2_000_000  # characters of LLVM's text, which take about 4 s to compile with the usual effort
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 LARGEST_ANGLE_RAD = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here

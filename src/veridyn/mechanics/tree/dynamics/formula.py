@@ -24,8 +24,7 @@ from veridyn.mechanics.laws import graph_of_laws
 from veridyn.mechanics.tree import quantity
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.equations import columns, equations_of_motion, mass_entries
-from veridyn.mechanics.tree.recursion.forces import all_rows, state_rates
+from veridyn.mechanics.tree.recursion.equations import all_rows, columns, equations_of_motion, mass_entries, state_rates
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols
 from veridyn.mechanics.tree.recursion.newton_euler import State, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.tree.recursion.sensing import Moving, Output, moving, reading, sizes
@@ -119,10 +118,8 @@ def solve_and_measure(
     return x, mul(sizes, pivots)
 
 
-UNIFORM = (
-    "p.",
-    "const.",
-)  # how inputs begin that are the same for all samples: parameters, and constants of elements' laws
+# how inputs begin that are the same for all samples: parameters, and constants of elements' laws
+UNIFORM = ("p.", "const.")
 
 
 @dataclass(frozen=True, eq=False)

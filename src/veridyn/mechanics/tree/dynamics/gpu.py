@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import sample_source, signature, uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, complete_values, loaded_bodies
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -353,9 +352,8 @@ def _fused(
     run, names = remembered(key, make)
     uniform = uniform_sets(tree, values, names)
     given: Any = np.concatenate([uniform, np.zeros((*uniform.shape[:-1], 1))], axis=-1)
-    given = (
-        xp.asarray(given) if values.ndim == 2 else given
-    )  # sets lie on the device, one set goes along with each call
+    # sets lie on the device, one set goes along with each call
+    given = xp.asarray(given) if values.ndim == 2 else given
     old, new = xp.zeros((len(rows), count)), xp.zeros((len(rows), count))
     if forces is not None:
         old[2 * n + 1 :] = new[2 * n + 1 :] = forces

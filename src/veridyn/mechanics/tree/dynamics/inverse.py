@@ -8,12 +8,10 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Buffer, Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.loops.projection import open_rows, projected, projection
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.equations import columns
-from veridyn.mechanics.tree.recursion.forces import all_rows
+from veridyn.mechanics.tree.loops.dynamics import open_rows, projected, projection
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
+from veridyn.mechanics.tree.recursion.equations import all_rows, columns
 from veridyn.mechanics.tree.recursion.inputs import (
     Request,
     acting_of,

@@ -15,20 +15,23 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, assembled, loop_values, splitting
-from veridyn.mechanics.tree.loops.solver import (
+from veridyn.mechanics.tree.loops.assembly import (
+    CLOSED_TOLERANCE_M,
     Counts,
+    Split,
+    assembled,
     check_regular,
     inverse,
+    loop_values,
     newton,
     refuse_unreachable,
     side_of,
     slopes,
+    splitting,
     times,
 )
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.laws import potential
-from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.forces import acting, combination, strut_of
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
+from veridyn.mechanics.tree.recursion.equations import acting, combination, strut_of
 from veridyn.mechanics.tree.recursion.inputs import Request, complete_values, split, state_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.tree.tree import Tree

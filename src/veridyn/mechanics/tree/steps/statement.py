@@ -18,8 +18,7 @@ from typing import cast
 
 from veridyn.mechanics.tree.loops.equations import Equation
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
-from veridyn.mechanics.tree.recursion.equations import columns, equations_of_motion
-from veridyn.mechanics.tree.recursion.forces import all_rows, state_rates
+from veridyn.mechanics.tree.recursion.equations import all_rows, columns, equations_of_motion, state_rates
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols, minus_gravity, needs_velocity
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.tree.recursion.sensing import load_rows

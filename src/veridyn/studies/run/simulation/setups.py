@@ -16,14 +16,13 @@ from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
 from veridyn.mechanics.natural.equations.position import independent
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.steps.driven import MechanismRun, driven, led
-from veridyn.mechanics.natural.steps.integrate import Loads, NaturalMethod
+from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, NaturalMethod, driven, led
 from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS

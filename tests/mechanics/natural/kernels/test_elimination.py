@@ -11,11 +11,11 @@ from strangers.natural_mechanisms import fourbar
 from veridyn.machines.described import spatial
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system, system_of
-from veridyn.mechanics.natural.kernels.elimination import poses_around
-from veridyn.mechanics.natural.kernels.symmetric import (
+from veridyn.mechanics.natural.kernels.elimination import (
     SymmetricPlan,
     SymmetricRoom,
     factor_symmetric,
+    poses_around,
     solve_symmetric,
     solve_symmetric_many,
     symmetric_plan,

@@ -14,7 +14,7 @@ from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
-from veridyn.mechanics.tree.recursion.forces import combination
+from veridyn.mechanics.tree.recursion.equations import combination
 from veridyn.mechanics.tree.recursion.inputs import needs_velocity
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import (
