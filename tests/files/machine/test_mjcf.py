@@ -227,6 +227,11 @@ def test_files_that_are_no_mjcf_are_refused(tmp_path: Path, text: str, message: 
         load_mjcf(write(tmp_path, text))
 
 
+ON_J = '<joint joint="j" coef="2"/>'
+TWO_FREE = "<mujoco><worldbody>" + '<body><freejoint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>' * 2
+TWO_FREE += "</worldbody></mujoco>"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -235,6 +240,11 @@ def test_files_that_are_no_mjcf_are_refused(tmp_path: Path, text: str, message: 
         (model('<body name="b"><joint name="j"/></body>'), "two joints of this name"),
         (model('<body name="b"><joint type="ball"/></body>'), "type 'ball' is not read"),
         (model('<body name="b"><freejoint/></body>'), "only a body on the ground"),
+        (
+            model().replace('<joint name="j"/>', '<freejoint/><joint name="j"/>'),
+            "a body with a free joint has no other",
+        ),
+        (TWO_FREE, "there are two free bodies, and a machine has one base"),
         (model('<body name="b" euler="1 2"/>'), "has 2 numbers"),
         (model('<body name="b" pos="0 nan 0"/>'), "not finite"),
         (model('<body name="b" pos="0 x 0"/>'), "not a number"),
@@ -268,6 +278,22 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
         (model('<body name="b"><geom size="1"/></body>'), "inertia from geoms is not computed"),
         (model(before='<compiler settotalmass="3"/>'), "'settotalmass' of <compiler> is not applied"),
         (model(before='<option viscosity="1"/>'), "no fluid acts"),
+        (model('<body name="b" gravcomp="1"/>'), "'gravcomp' is not read: gravity acts on the whole body"),
+        (model('<body name="ground"/>'), "a body called 'ground' is renamed"),
+        (model(after='<actuator><muscle joint="j"/></actuator>'), "muscle> .*is not read"),
+        (model(after='<actuator><motor site="s"/></actuator>'), "neither on a hinge or slide nor on a fixed tendon"),
+        (
+            model(after=f'<tendon><fixed springlength="0 1" stiffness="2">{ON_J}</fixed></tendon>'),
+            "the dead band of a tendon's spring is not read",
+        ),
+        (
+            model(
+                '<body name="b"><joint name="k"/></body>',
+                after=f'<tendon><fixed name="t">{ON_J}<joint joint="k" coef="1"/></fixed></tendon>'
+                '<actuator><motor tendon="t"/></actuator>',
+            ),
+            "gears of actuators are not read: there is not one motor",
+        ),
         (model(after="<sensor><gyro/></sensor>"), "<gyro> of <sensor> is not read"),
     ],
 )

@@ -326,3 +326,23 @@ def test_another_machine_is_refused(tmp_path: Path, old: str, new: str, message:
         save_mjcf(changed(machine), tmp_path / "new.xml", like=other)
     assert not (tmp_path / "new.xml").exists()
     assert file.read_text() == LEG
+
+
+def test_friction_below_zero_is_not_written(tmp_path: Path) -> None:
+    file, machine = leg(tmp_path)
+    dry = next(e.parameter_name for e in machine.elements if e.kind == "coulomb" and set(e.on) == {"hip"})
+    with pytest.raises(ModelError, match=r"'hip'.*its frictionloss is below zero[\s\S]*-0\.3"):
+        save_mjcf(machine.with_parameters({dry: -0.3}), tmp_path / "new.xml", like=file)
+    assert not (tmp_path / "new.xml").exists()
+
+
+def test_what_an_mjcf_file_cannot_say_is_named(tmp_path: Path) -> None:
+    """A constant force and one on two joints stay out of the file, whose joints are as they were."""
+    file, machine = leg(tmp_path)
+    more = machine.with_elements([offset("hip", 2.0), damper({"hip": 1.0, "knee": -1.0}, 0.4)])
+    with pytest.warns(DataWarning) as said:
+        save_mjcf(more, tmp_path / "new.xml", like=file)
+    words = " ".join(str(one.message) for one in said)
+    assert "constant forces stay as in the file: hip." in words
+    assert "what acts on combinations of joints stays as in the file." in words
+    assert (tmp_path / "new.xml").read_text() == LEG
