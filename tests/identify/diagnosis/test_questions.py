@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.damage import untold
+from benchmarks.damage.foreign import case
 from benchmarks.damage.score import damaged
 from benchmarks.damage.world import machine_of
 
@@ -32,6 +33,14 @@ def test_friction_by_the_load_of_gears_is_asked_at_motors() -> None:
     """A twentieth at every motor of a machine of which two turn two joints: too little at any one, and not at joints and motors both."""
     found = untold.run("load friction", 6412, "fast")
     assert found.wrong and found.first, found
+
+
+def test_steps_of_friction_are_seen_from_one_sample_to_the_next() -> None:
+    """Load-dependent friction that shows by six deviations, half of them in some reversals, under noise that lasts twenty samples."""
+    bench, damage = case("load-dependent friction", 9220)
+    answer = bench.identified(*damaged(bench, damage, 0.067), "fast")
+    assert [(f.cause, f.place) for f in answer.findings] == [("load-dependent friction", "q1")]
+    assert not bench.good("fast").said
 
 
 def test_a_rotor_that_a_geared_machine_must_have_is_named_where_the_log_cannot_show_it() -> None:

@@ -49,6 +49,7 @@ OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING) 
 ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
 # Of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
 GEARS_SHARE = 0.5
+STEPPING = (LOAD_FRICTION, STRIBECK, WARM_UP)  # of which windows of samples hide what every reversal shows: asked twice
 PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 LEAST = float(np.finfo(float).tiny)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
@@ -140,15 +141,13 @@ class Questions:
         """By kind of cause, the chance below which one of it is significant, false alarms of all questions at this rate.
 
         What gears have has its share, in which each kind has the same, however many options and places it has; those about all places at
-        once are counted in. The others share the rest with delays that dry friction shows.
-        """
+        once are counted in, and those that are asked again of all samples. The others share the rest with late forces of dry friction."""
         asked = Counter(c.kind for c in self.causes if c.option < WHOLE)
         gears = [kind for kind in OF_EVERY_GEAR if asked[kind]]
         for kind in gears:
-            asked[kind] += len({c.option for c in self.causes if c.kind == kind}) + (kind in ALIKE)
-        delays = len(self.x.delays) * int(
-            np.count_nonzero(self.x.measured)
-        )  # late and early, of lengths that are alike
+            together = len({c.option for c in self.causes if c.kind == kind}) + (kind in ALIKE)
+            asked[kind] = (asked[kind] + together) * (2 if kind in STEPPING else 1)
+        delays = len(self.x.delays) * int(np.count_nonzero(self.x.measured))  # late and early ones are alike
         others = [kind for kind in {*asked, LATE_FORCE} if kind not in gears]
         share = GEARS_SHARE if gears else 0.0
         rest = limit_of((1.0 - share) * false_alarm_rate, delays + sum(asked[kind] for kind in others))
@@ -271,6 +270,11 @@ class Questions:
         """Whether white noise would seldom make as much of columns behind the filters: others are not asked with a noise of their own."""
         gain = self.model.white.gain_together(rest) / self.model.white.white_variance
         return bool(chdtrc(rest.shape[2], max(gain, 0.0)) < PROMISING)
+
+    def stepping(self) -> list[Cause]:
+        """Causes that step where a speed turns, of which white noise would seldom make as much."""
+        rests = (self.rests[1][:, :, part] for part in self.parts)
+        return [c for c, x in zip(self.causes, rests) if c.kind in STEPPING and x.any() and self._promises(x)]
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.

@@ -5,8 +5,10 @@ machine of another size each add columns to the equations (:mod:`veridyn.identif
 the one without it, after what noise of the motion makes of it by itself. The causes that explain most, as the equations are and behind the
 filters of their noise, are fitted each with a noise of its own (:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where
 both its score, whose variance allows for what correlation is left, and its gain in likelihood are beyond what noise makes of so many
-questions. Where none is, what every gear has is asked at all places together. Structure comes before sensors: a sensor is named first only
-where it beats the best structure by `STRONG` of Schwarz's criterion. What was found is taken into the model; the others are asked again.
+questions. Where none is, what every gear has is asked at all places together; and friction that steps with the sign of a speed is asked
+again of all samples: noise of a long memory hides no step from one sample to the next, but windows of samples do. Structure comes before
+sensors: a sensor is named first only where it beats the best structure by `STRONG` of Schwarz's criterion. What was found is taken into
+the model; the others are asked again.
 
 Causes that explained nearly as much, and nothing beside it, cannot be separated from it on this log: their columns are alike along its
 motion. Each depends on something that the other does not: the pose, the load, the speed, time, or whether the machine moves at all. A
@@ -19,7 +21,7 @@ is evidence. What is found is reported in words: what, where, how much, what it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -32,6 +34,7 @@ from veridyn.identify.diagnosis.causes import (
     ENCODER_ZERO,
     KINDS,
     PLURAL,
+    Cause,
     Damage,
     causes_of,
     place_of,
@@ -123,6 +126,14 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     return found if rotor is None else [*found, [rotor]]
 
 
+def clearest(questions: Questions, limits: Mapping[str, float]) -> list[list[Damage]]:
+    """The clearest of a few causes that are significant below these chances, by kind; none where none is."""
+    asked = zip(questions.causes, questions.parts, strict=True)
+    answers = [questions.answer(c, questions.effects[:, part]) for c, part in asked]
+    clear = [a for a in answers if a.chance < limits[a.cause.kind] and questions.possible(a)]
+    return [[max(clear, key=lambda a: a.criterion).damage]] if clear else []
+
+
 def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
     """The cause that is taken: the best structure unless a sensor beats it clearly."""
     structure = max((a for a in clear if a.cause.structural), key=lambda a: a.criterion, default=None)
@@ -199,26 +210,44 @@ def examine(
     few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
     if not seen or not x.measured.any() or few or _exact(fit, x):
         return Examined([])
-    model = NoisyEquations.of(x, x.misfit(fit.values))
     clock = max(float(np.median(np.diff(m.t))) for m in motions)
 
-    @cache
-    def noise() -> tuple[NoiseSlopes, Array] | None:
-        """Once, and only where a score is suspicious."""
-        slopes = noise_slopes(fit, motions, x.rows)
-        passed = None if slopes is None else passed_covariances(motions, x.rows, sampling, x.window, model.lags)
-        return None if slopes is None or passed is None else (slopes, passed)
+    def questions_of(x: Samples, causes: Sequence[Cause]) -> Questions:
+        model = NoisyEquations.of(x, x.misfit(fit.values))
+        return Questions(fit, x, causes, clock, _noise_of(fit, motions, sampling, x, model.lags), model)
 
-    def by_noise(other: NoisyEquations) -> TraceNoise | None:
-        known = noise()
-        return None if known is None else scores_by_noise(*known, x, other)
-
-    questions = Questions(fit, x, seen, clock, by_noise, model)
-    found = [g for g in ranked(questions, settings.false_alarm_rate) if g[0].shift > settings.min_shift]
+    questions = questions_of(x, seen)
+    model = questions.model
+    groups = ranked(questions, settings.false_alarm_rate)
+    shown = any(not g[0].unshown for g in groups)
+    if not shown and x.window > 1 and (names := {(c.name, c.option) for c in questions.stepping()}):
+        fine = samples_of(fit, motions, rows, sampling, window=1, most=samples)
+        fine = _without_gross_errors(fine, fit.values) if gross else fine
+        again = questions_of(fine, [c for c in causes_of(fine, fit.values) if (c.name, c.option) in names])
+        groups = [*clearest(again, questions.limits(settings.false_alarm_rate)), *groups]
+    found = [g for g in groups if g[0].shift > settings.min_shift]
     if IN_STEPS in asked and not any(d.kind == IN_STEPS for group in found for d in group):
         rounded = few_levels(fit, motions, rows, every, model)
         found = [*([d] for d in rounded if d.shift > settings.min_shift), *found]
     return Examined(found, questions.untestable(every), _left(x, questions.model))
+
+
+def _noise_of(
+    fit: Fit, motions: Sequence[Motion], sampling: Sampling, x: Samples, lags: int
+) -> Callable[[NoisyEquations], TraceNoise | None]:
+    """What noise of the accelerations makes of scores; computed once, and only where a score is suspicious."""
+
+    @cache
+    def noise() -> tuple[NoiseSlopes, Array] | None:
+        slopes = noise_slopes(fit, motions, x.rows)
+        passed = None if slopes is None else passed_covariances(motions, x.rows, sampling, x.window, lags)
+        return None if slopes is None or passed is None else (slopes, passed)
+
+    def by_noise(model: NoisyEquations) -> TraceNoise | None:
+        known = noise()
+        return None if known is None else scores_by_noise(*known, x, model)
+
+    return by_noise
 
 
 def _left(x: Samples, model: NoisyEquations) -> float:
