@@ -68,13 +68,15 @@ def leave_rest(I: Numbers, W: Array, now: float) -> int:
 def holding_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> int:
     """Y after h seconds with friction that holds, parted where something comes to rest; S too where it is asked for."""
     n, m, now, end = I[COUNT], I[COMBINATIONS], instant, instant + h
+    settled = instant == 0.0 and I[FRESH] != 0  # a step from a sample, at which the rate has just been computed
     if not I[FRESH]:
         status = refresh(I, W, I[Y], instant)
         if status != DONE:
             return int(status)
     parts = 0
     while True:
-        place = part(I, W, now, end - now, parts < PARTS)
+        place = part(I, W, now, end - now, parts < PARTS, settled)
+        settled = False
         if place <= 0.0:
             return int(-place)
         length = place * (end - now)
