@@ -244,15 +244,18 @@ def settle(I: Numbers, W: Array, instant: float) -> int:
 
 
 @core
-def balanced(I: Numbers, W: Array, instant: float, h: float) -> int:
-    """END after h seconds from Y with shares TRIED, those of HOLDABLE combinations such that they agree with the speeds at the end."""
+def balanced(I: Numbers, W: Array, instant: float, h: float, known: int) -> int:
+    """END after h seconds from Y with shares TRIED, those of HOLDABLE combinations such that they agree with the speeds at the end.
+
+    `known`: 1 where the first slope under the shares GUESS stands in SLOPES.
+    """
     n, m, after, fresh = I[COUNT], I[COMBINATIONS], I[END] + I[COUNT], False
     k = 0
     for i in range(m):
         k += int(I[I[HOLDABLE] + i])
         W[I[TRIED] + i] = W[I[GUESS] + i]
     for trial in range(ITERATIONS):
-        status = advance(I, W, I[Y], I[END], instant, h, I[TRIED], 0)
+        status = advance(I, W, I[Y], I[END], instant, h, I[TRIED], known if trial == 0 else 0)
         if status != DONE or k == 0:
             return int(status)
         wrong, held = False, 0
@@ -293,13 +296,15 @@ def balanced(I: Numbers, W: Array, instant: float, h: float) -> int:
 
 
 @core
-def part(I: Numbers, W: Array, instant: float, h: float, parted: bool) -> float:
+def part(I: Numbers, W: Array, instant: float, h: float, parted: bool, settled: bool) -> float:
     """END after h seconds, or at the first instant at which a combination that slides comes to rest; STOPPED are those that do.
 
     The share of h that the part takes, or minus a status. TRIED are the shares along it, ARRIVING is q̈ just before what stops.
+    `settled`: whether SLOPES begins with the rate of Y at this instant under the shares TRIED.
     """
     n, m, after = I[COUNT], I[COMBINATIONS], I[END] + I[COUNT]
     set_bounds(I, W, I[Y] + n)
+    sliding = True
     for i in range(m):
         w, rest = along_speed(I, W, i, I[Y] + n), W[I[REST] + i]
         slides = abs(w) > rest
@@ -307,7 +312,9 @@ def part(I: Numbers, W: Array, instant: float, h: float, parted: bool) -> float:
         W[I[GUESS] + i] = np.sign(w) if slides else W[I[SHARE] + i]
         I[I[HOLDABLE] + i] = 1 if rest > 0.0 and not (slides and parted) else 0
         I[I[STOPPED] + i] = 0
-    status = balanced(I, W, instant, h)
+        settled = settled and W[I[GUESS] + i] == W[I[TRIED] + i]
+        sliding = sliding and I[I[HOLDABLE] + i] == 0
+    status = balanced(I, W, instant, h, int(settled))
     if status != DONE:
         return -float(status)
     first, place, reached = -1, np.inf, 0.0
@@ -324,7 +331,8 @@ def part(I: Numbers, W: Array, instant: float, h: float, parted: bool) -> float:
     low, w_low, high, w_high = 0.0, W[I[ALONG] + first], 1.0, reached
     scale = STOPPED_SHARE * max(abs(w_low), abs(w_high))
     for _ in range(SECANTS):
-        status = balanced(I, W, instant, float(place * h))
+        # Where nothing is held the shares are those of the trial before, and so is the first slope.
+        status = balanced(I, W, instant, float(place * h), int(sliding))
         if status != DONE:
             return -float(status)
         w_after = along_speed(I, W, first, after)
@@ -375,13 +383,15 @@ def leave_rest(I: Numbers, W: Array, now: float) -> int:
 def holding_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> int:
     """Y after h seconds with friction that holds, parted where something comes to rest; S too where it is asked for."""
     n, m, now, end = I[COUNT], I[COMBINATIONS], instant, instant + h
+    settled = instant == 0.0 and I[FRESH] != 0  # a step from a sample, at which the rate has just been computed
     if not I[FRESH]:
         status = refresh(I, W, I[Y], instant)
         if status != DONE:
             return int(status)
     parts = 0
     while True:
-        place = part(I, W, now, end - now, parts < PARTS)
+        place = part(I, W, now, end - now, parts < PARTS, settled)
+        settled = False
         if place <= 0.0:
             return int(-place)
         length = place * (end - now)

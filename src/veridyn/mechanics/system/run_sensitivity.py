@@ -261,14 +261,22 @@ def block_slope(I: Numbers, W: Array, b: int, out: int) -> bool:
                 by = view(W, s + c * P, P)
                 for p in range(P):
                     right[p] += g * by[p]
-    for i in range(nb):
-        for j in range(nb):
-            W[m + i * nb + j] = W[I[MASS] + I[coordinate + i] * n + I[coordinate + j]]
-    pivots = I[I[PIVOT_BLOCK] : I[PIVOT_BLOCK] + nb]
-    A = W[m : m + nb * nb].reshape(nb, nb)
-    if not dense.factor(A, pivots):
-        return False
-    dense.solve_many(A, pivots, W[r : r + nb * P].reshape(nb, P))
+    if nb == 1:  # no matrix to factorise
+        mass, right = W[I[MASS] + I[coordinate] * (n + 1)], view(W, r, P)
+        if not (abs(mass) > 0.0 and abs(mass) < np.inf):
+            return False
+        inverse = 1.0 / mass
+        for p in range(P):
+            right[p] *= inverse
+    else:
+        for i in range(nb):
+            for j in range(nb):
+                W[m + i * nb + j] = W[I[MASS] + I[coordinate + i] * n + I[coordinate + j]]
+        pivots = I[I[PIVOT_BLOCK] : I[PIVOT_BLOCK] + nb]
+        A = W[m : m + nb * nb].reshape(nb, nb)
+        if not dense.factor(A, pivots):
+            return False
+        dense.solve_many(A, pivots, W[r : r + nb * P].reshape(nb, P))
     copy(W, s + nb * P, nb * P, out)
     copy(W, r, (nb + sb) * P, out + nb * P)
     return True

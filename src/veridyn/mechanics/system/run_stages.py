@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import core, merged
 from veridyn.mechanics.system.run_bristles import follow_path
 from veridyn.mechanics.system.run_record import (
     ACC,
@@ -80,7 +80,7 @@ from veridyn.model.elements.own_law import LOG_OFFSET
 Numbers = NDArray[np.int64]
 
 
-@core
+@merged
 def copy(W: Array, at: Place, count: Place, out: Place) -> None:
     """W[out …] = W[at …]."""
     x, y = view(W, at, count), view(W, out, count)
@@ -88,7 +88,7 @@ def copy(W: Array, at: Place, count: Place, out: Place) -> None:
         y[j] = x[j]
 
 
-@core
+@merged
 def add_to(W: Array, w: float | Array, at: Place, count: Place, out: Place) -> None:
     """W[out …] += w W[at …]."""
     x, y = view(W, at, count), view(W, out, count)
@@ -96,7 +96,7 @@ def add_to(W: Array, w: float | Array, at: Place, count: Place, out: Place) -> N
         y[j] += w * x[j]
 
 
-@core
+@merged
 def interpolate(I: Numbers, W: Array, first: int, count: int, out: int) -> None:
     """Inputs from number `first` on at the instant: as at the sample before, or between it and the next one."""
     share = 0.0 if I[HOLDS] else min(W[I[CLOCK] + INSTANT] / W[I[CLOCK] + INTERVAL], 1.0)
@@ -109,7 +109,7 @@ def interpolate(I: Numbers, W: Array, first: int, count: int, out: int) -> None:
         z[j] = (1.0 - share) * x[j] + share * y[j]
 
 
-@core
+@merged
 def set_instant(I: Numbers, W: Array, instant: float) -> None:
     """Forces and signals so many seconds after the sample before; joint controllers hold their forces from tick to tick."""
     n = I[COUNT]
@@ -138,7 +138,7 @@ def law_forces(I: Numbers, W: Array) -> int:
     return DONE if call_law(I[LAW], float(time)) == 0 else LAW_FAILED
 
 
-@core
+@merged
 def along_speed(I: Numbers, W: Array, i: int, qd: int) -> float:
     """ċ_i of combination i at rates that begin at W[qd]."""
     total, n = 0.0, I[COUNT]
@@ -192,7 +192,7 @@ def set_limits(I: Numbers, W: Array, qd: int) -> None:
             W[I[BACK] + i] += by_load(I, W, j, -1.0)
 
 
-@core
+@merged
 def set_push(I: Numbers, W: Array, qd: int, shares: int) -> None:
     """PUSH: what friction with shares from W[shares] on does to the coordinates at rates from W[qd] on."""
     n = I[COUNT]
@@ -214,7 +214,7 @@ def set_push(I: Numbers, W: Array, qd: int, shares: int) -> None:
             W[I[PUSH] + j] -= W[shares + i] * by_load(I, W, j, float(W[shares + i]))
 
 
-@core
+@merged
 def set_state(I: Numbers, W: Array, y: int) -> None:
     """Put the state that begins at W[y] where kernels read it."""
     n, own = I[COUNT], I[STATES]
@@ -223,7 +223,7 @@ def set_state(I: Numbers, W: Array, y: int) -> None:
         copy(W, y + 2 * n, own, I[GIVEN] + 4 * n + I[SIGNALS] - own)
 
 
-@core
+@merged
 def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
     """The rate of the state that begins at W[y], under FORCE or the law and PUSH, into W[slope …]; q̈ stands in GIVEN too."""
     n, given = I[COUNT], I[GIVEN]
@@ -255,7 +255,7 @@ def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
     return DONE
 
 
-@core
+@merged
 def combine(I: Numbers, W: Array, y: int, h: float, weights: int, count: int, out: int) -> None:
     """y + h Σ w_j k_j over the first `count` slopes, into W[out …]; bristles follow the path."""
     size, time = I[SIZE], 0.0
@@ -269,7 +269,7 @@ def combine(I: Numbers, W: Array, y: int, h: float, weights: int, count: int, ou
         follow_path(I, W, y, out, time)
 
 
-@core
+@merged
 def stage(I: Numbers, W: Array, i: int, y: int, instant: float, h: float, shares: int) -> int:
     """Slope i of a step of h seconds from W[y …] at an instant of the interval."""
     combine(I, W, y, h, I[TABLE_A] + i * I[STAGES], i, I[STAGE])

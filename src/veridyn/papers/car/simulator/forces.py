@@ -179,7 +179,7 @@ def fill_forces(of_spring: bool, wheel: int, x: Array, p: Array, out: Array) -> 
 
 
 @lean
-def bar_force(d: float, p: Array) -> float:
+def bar_force(d: float, p: Array | tuple[float, float]) -> float:
     return p[0] * d + p[1] * d * d * d
 
 
