@@ -143,7 +143,8 @@ def buggy(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None
     """Observe a buggy with GPS, inertial unit and wheel sensors through a wrong model, with three observers, and without GPS.
 
     18 bodies, Magic Formula tyres, steering by wire. Ten logs of each manoeuvre and 20 vehicles without GPS, one of each with --quick. A
-    full run takes some twenty minutes of processor time; the first on a machine compiles the buggy's equations, some two minutes.
+    full run takes some fifteen minutes of processor time, shared by all processors that may be used; the first on a machine compiles the
+    buggy's equations, some two minutes.
 
     \b
     Example:

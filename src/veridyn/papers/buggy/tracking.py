@@ -81,8 +81,9 @@ class TrackRoom:
         self._some[(first + kept - SKIP) // NEES_EVERY] = P[kept]
         self._last[:] = P[-1]
 
-    def put(self, _: int, passed: Passage) -> None:
-        """The result of one step."""
+    def put(self, k: int, passed: Passage) -> None:
+        """The result of one step, which ends at the sample k, the next one."""
+        assert k == self._filled + len(self._waiting)
         self._waiting.append((passed.belief.x, passed.belief.P))
         if len(self._waiting) == SINGLES:
             self._take_waiting()
