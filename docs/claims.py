@@ -85,9 +85,10 @@ def exists(name: str) -> bool:
 
 def _pages(demonstration: str) -> Iterator[Path]:
     """The sources of a demonstration's report."""
-    yield from (ROOT / "src" / "veridyn" / "papers" / demonstration).glob("*page*.py")
+    package = ROOT / "src" / "veridyn"
     if demonstration == "fourbar":
-        yield ROOT / "src" / "veridyn" / "report" / "observer.py"
+        yield from (package / "papers" / "fourbar.py", package / "report" / "observer.py")
+    yield from (package / "papers" / demonstration).glob("*page*.py")
 
 
 def _defined(name: str) -> bool:
