@@ -349,7 +349,7 @@ def _expect(s: FreeFilter) -> None:
             reading = np.arctan2(y, x)
             for c in range(every):
                 p.H[j, c] = (x * own.by_z[other, c] - y * own.by_z[j, c]) / square
-        add_bias(s.filter, j, reading, p.x[2 * n + k :], every)
+        add_bias(s.filter, j, reading, p.x[2 * n + k :], every)  # pyright: ignore[reportArgumentType]
 
 
 @core
