@@ -1,10 +1,11 @@
 """Do tests notice a changed line? ``make mutants``, or ``python -m benchmarks.mutants [--count 300] [--seed 1] [--only FILE]``.
 
 Of the statistics of estimates and the updates of filters single operators, comparisons, constants and signs are changed, one at a time, as
-many as `--count` draws. A change is noticed where a test of the file of the same name fails, or does not end. Each runs in a process of its
-own that stops at the first failure, and knows the change from an import hook: no file is written. First the tests run without a change,
-which leaves compiled code in the user's cache; with a change it is read from there, and what is compiled is thrown away. Changes that are
-not noticed are printed; those that change nothing are listed with the reason in ``benchmarks/equivalent_mutants.txt``, and are not counted.
+many as `--count` draws; machine code, which Python references judge, is left out. A change is noticed where a test of the file of the same
+name fails, or does not end. Each runs in a process of its own that stops at the first failure, and knows the change from an import hook: no
+file is written. First the tests run without a change, which leaves compiled code in the user's cache; with a change it is read from there,
+and what is compiled is thrown away. Changes that are not noticed are printed; those that change nothing are listed with the reason in
+``benchmarks/equivalent_mutants.txt``, and are not counted.
 
 Hundreds take an hour of one core, and ``--workers N`` tries N at a time. No outcome depends on the others, on their order or on how busy
 the machine is: what does not end is known by the processor's time that it takes. With ``--results FILE`` each outcome is written down at
@@ -49,6 +50,8 @@ TARGETS = {  # below src/veridyn → below tests
     "observe/filters": ("update", "robust_gate", "linear", "ukf", "run"),
     "observe/consistency": ("nis",),
 }
+# What numba compiles is read from the cache with whatever calls it, so no change of it would run; Python references judge it.
+MACHINE_CODE = {"compiled", "core", "inner", "kept", "merged", "summing"}
 SWAPPED = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -155,6 +158,8 @@ def _computing(tree: ast.Module) -> Iterator[ast.expr]:
         if isinstance(node, passed) or (isinstance(node, ast.Call) and _name(node.func) in ("Fault", "warn", "finfo")):
             continue
         if isinstance(node, ast.FunctionDef):
+            if any(_name(d) in MACHINE_CODE for d in node.decorator_list):
+                continue
             waiting += [*node.body, *node.args.defaults, *(d for d in node.args.kw_defaults if d)]
             continue
         if isinstance(node, ast.AnnAssign):

@@ -22,6 +22,15 @@ def area(a: float, b: int = 2) -> float:
     if a < LIMIT and not b == 1:
         raise ValueError(f"{a + 1}", Fault("2 of 3", expected=1 + 1))
     return -(a * b) ** 2
+
+
+def core(function):
+    return function
+
+
+@core
+def compiled(a):
+    return a + 7
 '''
 
 
