@@ -91,7 +91,7 @@ def test_trials_that_run_together_have_each_its_own_outcome(file: Path) -> None:
     for name, body in bodies.items():
         tests = file.with_name(f"test_{name}.py")
         tests.write_text(f"def test_it():\n    {body}\n", encoding="utf-8")
-        trials.append(Trial(tests, None, 5.0 if name != "endless" else 1.0))
+        trials.append(Trial(tests, None, 60.0 if name != "endless" else 1.0))
     tried = file.rename(file.with_name("shape_tried.py"))  # no other test imports it by this name
     tests = file.with_name("test_noticed.py")
     tests.write_text(
@@ -102,7 +102,7 @@ def test_trials_that_run_together_have_each_its_own_outcome(file: Path) -> None:
         for m in mutants("shape_tried", tried, tests)
         if m.source().count(b"(a / b)") or m.source().count(b"b: int = 3")
     ]
-    trials += [Trial(tests, m, 5.0) for m in changes]
+    trials += [Trial(tests, m, 60.0) for m in changes]
     found = {(t.tests.stem, t.mutant.text if t.mutant else ""): said for t, said, _ in outcomes(trials, workers=3)}
     assert found == {
         ("test_passes", ""): "passes",

@@ -250,7 +250,7 @@ def test_traces_are_looked_for_beside_wrong_signs_of_parameters() -> None:
 
 
 def test_a_cause_that_explains_most_forces_stands_for_rows_that_nothing_explained() -> None:
-    """Signs of parameters follow from it. Noise that no cause explains stays what it is."""
+    """Signs of parameters follow from it, and as no machine has these, what was unexplained stays behind. Noise stays what it is."""
     m = with_force(lambda y, _: y + 60.0)
     wild = with_force(lambda y, _: y + 60.0 * np.random.default_rng(5).choice([-1.0, 1.0], len(y)))
     signs, rows = (Mistake(kind, Fault("x.", "y")) for kind in ("inertia below zero", UNEXPLAINED))
@@ -258,7 +258,7 @@ def test_a_cause_that_explains_most_forces_stands_for_rows_that_nothing_explaine
     for motion in (m, wild):
         fit = vd.identify(drawn(), motion, settings=vd.IdentifySettings(sampling=HOW), diagnose="off")
         answers.append([f.kind for f in with_traces([rows, signs], fit, [motion], HOW, [])])
-    assert answers == [["force offset", "inertia below zero"], [UNEXPLAINED, "inertia below zero"]]
+    assert answers == [["force offset", "inertia below zero", UNEXPLAINED], [UNEXPLAINED, "inertia below zero"]]
 
 
 def test_a_fast_diagnosis_looks_at_so_many_samples() -> None:

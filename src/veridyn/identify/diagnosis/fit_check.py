@@ -73,6 +73,7 @@ INSPECTED = ("constant", "spike", "dropout", "frozen", "clipping", "held", "coar
 # Equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
 OVERSAMPLED = 4.0
 NOISY = "noisy accelerations"
+AS_IT_IS = "the model does not explain these forces as it is, nor do its parameters belong to a machine."
 SYMPTOMS = ("delay", "gravity", "geometry")  # kinds of mistakes that structure which a model lacks looks like
 Traces = Literal["all", "without gross errors", "known noise"]
 NOISY_MOTION = ("iv", "likelihood", "oe")  # methods made for noisy accelerations, which leave traces of their own
@@ -229,6 +230,11 @@ def with_traces(
         causes = with_noise_as_cause(causes, fit, motions[0], noise)
     kept = [m for m in found if m.kind not in (CONTRADICTION, UNEXPLAINED, *SYMPTOMS)]
     behind = (NOISY, *WRONG_SIGNS) if UNEXPLAINED in kinds else (NOISY,)  # signs follow from what explains most forces
+    if (
+        WRONG_SIGNS[1] in kinds
+    ):  # no machine has the model's parameters: the cause that explains most forces may be another model
+        kept += [replace(m, fault=replace(m.fault, what=AS_IT_IS)) for m in found if m.kind == UNEXPLAINED]
+        behind = (*behind, UNEXPLAINED)
     return [*(m for m in kept if m.kind not in behind), *causes, *(m for m in kept if m.kind in behind)]
 
 

@@ -296,11 +296,10 @@ def balanced(I: Numbers, W: Array, instant: float, h: float, known: int) -> int:
 
 
 @core
-def part(I: Numbers, W: Array, instant: float, h: float, parted: bool, settled: bool) -> float:
+def part(I: Numbers, W: Array, instant: float, h: float, parted: bool) -> float:
     """END after h seconds, or at the first instant at which a combination that slides comes to rest; STOPPED are those that do.
 
     The share of h that the part takes, or minus a status. TRIED are the shares along it, ARRIVING is q̈ just before what stops.
-    `settled`: whether SLOPES begins with the rate of Y at this instant under the shares TRIED.
     """
     n, m, after = I[COUNT], I[COMBINATIONS], I[END] + I[COUNT]
     set_bounds(I, W, I[Y] + n)
@@ -312,9 +311,8 @@ def part(I: Numbers, W: Array, instant: float, h: float, parted: bool, settled: 
         W[I[GUESS] + i] = np.sign(w) if slides else W[I[SHARE] + i]
         I[I[HOLDABLE] + i] = 1 if rest > 0.0 and not (slides and parted) else 0
         I[I[STOPPED] + i] = 0
-        settled = settled and W[I[GUESS] + i] == W[I[TRIED] + i]
         sliding = sliding and I[I[HOLDABLE] + i] == 0
-    status = balanced(I, W, instant, h, int(settled))
+    status = balanced(I, W, instant, h, 0)
     if status != DONE:
         return -float(status)
     first, place, reached = -1, np.inf, 0.0
@@ -383,15 +381,13 @@ def leave_rest(I: Numbers, W: Array, now: float) -> int:
 def holding_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> int:
     """Y after h seconds with friction that holds, parted where something comes to rest; S too where it is asked for."""
     n, m, now, end = I[COUNT], I[COMBINATIONS], instant, instant + h
-    settled = instant == 0.0 and I[FRESH] != 0  # a step from a sample, at which the rate has just been computed
     if not I[FRESH]:
         status = refresh(I, W, I[Y], instant)
         if status != DONE:
             return int(status)
     parts = 0
     while True:
-        place = part(I, W, now, end - now, parts < PARTS, settled)
-        settled = False
+        place = part(I, W, now, end - now, parts < PARTS)
         if place <= 0.0:
             return int(-place)
         length = place * (end - now)

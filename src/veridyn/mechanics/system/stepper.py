@@ -15,15 +15,16 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
-from veridyn.mechanics.system.simulation import Method
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
+
+if TYPE_CHECKING:
+    from veridyn.mechanics.system.simulation import Method  # which brings roads, and they numba
 
 RULES = ("RK4", "RK45", "DOP853")
 SIMPLE = ("euler", "midpoint")
@@ -132,6 +133,8 @@ def adaptive_path(
     `names`: of the coordinates that the components of a state belong to.
     """
     watched = _Watched(rate, float(clock[-1] - clock[0]), how, where, hint, names)
+    from scipy.integrate import solve_ivp  # here: tableaus need none
+
     solution = solve_ivp(
         watched, (clock[0], clock[-1]), start, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
     )

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
@@ -45,7 +45,6 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-_LAPACK = cast(Any, lapack)  # its functions have no types
 LOOP_TOLERANCE_M = 1e-6  # m, and of rates relative: what a state may open a loop by
 SINGULAR_RATIO = (
     1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
@@ -53,6 +52,14 @@ SINGULAR_RATIO = (
 MASSLESS_PIVOT = 1e-13  # of a pivot of the mass that is free to move, against the largest
 REGULAR_RCOND = 1e-11  # of the reciprocal condition of the bordered matrix: below it a state is looked at more closely
 MAX_NEWTON_STEPS = 20  # of Newton back to a closed position
+
+
+@cache
+def _lapack() -> Any:
+    """LAPACK, whose functions have no types; SciPy takes longer to import than all that is done with an open machine."""
+    from scipy.linalg import lapack
+
+    return lapack
 
 
 def solve_closed(
@@ -124,10 +131,10 @@ def solve_regular(
     right[:rows] = load * unit / size
     right[rows : rows + len(loops)] = -loops[:, n + 1] - 2.0 * omega * (loops[:, :n] @ qd) - omega**2 * loops[:, n]
     right[rows + len(loops) :] = qdd[held] / home.unit[held]
-    factors, pivots, fault = _LAPACK.dgetrf(K)
-    if fault or not _LAPACK.dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR_RCOND:
+    factors, pivots, fault = _lapack().dgetrf(K)
+    if fault or not _lapack().dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR_RCOND:
         return None
-    return _LAPACK.dgetrs(factors, pivots, right)[0][:rows] * unit
+    return _lapack().dgetrs(factors, pivots, right)[0][:rows] * unit
 
 
 def _fixing(tree: Tree, samples: int, width: int) -> Array:
@@ -207,12 +214,12 @@ def nearest_closed(
         counted = T[rows]
         J = counted[:, :n] * free
         square = J @ J.T
-        factor, fault = _LAPACK.dpotrf(square, lower=1)
-        if fault or not _LAPACK.dpocon(factor, np.abs(square).sum(axis=0).max(), uplo="L")[0] > REGULAR_RCOND:
+        factor, fault = _lapack().dpotrf(square, lower=1)
+        if fault or not _lapack().dpocon(factor, np.abs(square).sum(axis=0).max(), uplo="L")[0] > REGULAR_RCOND:
             return None
         if np.abs(T[:, n]).max(initial=0.0) <= 1e-3 * CLOSED_TOLERANCE_M:
-            return at, qd - free * (J.T @ _LAPACK.dpotrs(factor, counted[:, :n] @ qd, lower=1)[0])
-        at -= free * (J.T @ _LAPACK.dpotrs(factor, counted[:, n], lower=1)[0])
+            return at, qd - free * (J.T @ _lapack().dpotrs(factor, counted[:, :n] @ qd, lower=1)[0])
+        at -= free * (J.T @ _lapack().dpotrs(factor, counted[:, n], lower=1)[0])
     return None
 
 

@@ -156,7 +156,7 @@ def packed_tyres(front: TyreParameters | LinearTyre, rear: TyreParameters | Line
     raise TypeError("one axle has a linear tyre and the other a Magic Formula tyre")
 
 
-class Contact(NamedTuple):
+class WheelContact(NamedTuple):
     """Of four tyres: force, moment about the wheel centre, rates of the slips; load, deflection and its rate, κ, α, Fx, Fy."""
 
     force: V3
@@ -168,7 +168,7 @@ class Contact(NamedTuple):
 @merged
 def contact(
     P: TyreNumbers, n: V3, e: V3, height: Lanes, vP: V3, w: V3, spin: Lanes, u: Lanes, v: Lanes, mu: float
-) -> Contact:
+) -> WheelContact:
     """What the road does to four wheels, in the frame of the vectors given.
 
     `n` the road's normal, `e` the spin axis, `height` of the wheel centre above the road's plane, `vP` its velocity, `w` the
@@ -220,4 +220,4 @@ def contact(
     ud, vd = where(carries, ud, -50.0 * u), where(carries, vd, -50.0 * v)
     force = add(add(scale(fx, ahead), scale(fy, left)), scale(fz, n))
     moment = add(add(scale(mx, ahead), scale(my, e)), scale(mz, n))
-    return Contact(force, add(moment, cross(arm, force)), (ud, vd), (fz, deflection, rate, kappa, alpha, fx, fy))
+    return WheelContact(force, add(moment, cross(arm, force)), (ud, vd), (fz, deflection, rate, kappa, alpha, fx, fy))

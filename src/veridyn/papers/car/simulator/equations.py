@@ -23,8 +23,8 @@ from veridyn.mechanics.ground.road import road_at
 from veridyn.papers.car.simulator.contact import (
     M3,
     V3,
-    Contact,
     TyreNumbers,
+    WheelContact,
     add,
     attitude,
     contact,
@@ -264,7 +264,7 @@ def _powertrain(x: Array, u: Array, D: Array, brakes: Array, push: float, dx: Ar
 @merged
 def _on_the_road(
     x: Array, tyres: TyreNumbers, grip: float, R: M3, v: V3, w: V3, road: Array, moved: Moved, dx: Array
-) -> Contact:
+) -> WheelContact:
     """What the road does to the wheels; the rates of the tyres' slips."""
     at = add(third(x[POSITION:]), turned(R, moved.r))
     ax, ay = each(at[0]), each(at[1])

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, merged
-from veridyn.papers.car.simulator.contact import M3, V3, Contact, add, cross, dot, scale, sub, turned, turned_back
+from veridyn.papers.car.simulator.contact import M3, V3, WheelContact, add, cross, dot, scale, sub, turned, turned_back
 from veridyn.papers.car.simulator.description import (
     BARS,
     BUSH,
@@ -154,7 +154,7 @@ def _about(k: Five, cb: Lanes, sb: Lanes, e: V3) -> V3:
 
 @merged
 def bushes_yield(
-    x: Array, P: Array, T: TableNumbers, tabled: Tabled, R: M3, tyre: Contact, rack_dd: float, dx: Array
+    x: Array, P: Array, T: TableNumbers, tabled: Tabled, R: M3, tyre: WheelContact, rack_dd: float, dx: Array
 ) -> Five:
     """The compliances of the wheels under their tyres' forces, as damped oscillators; second derivatives of the quantities but for z̈."""
     F, M = tyre.force, tyre.moment
@@ -197,7 +197,7 @@ def suspension_force(x: Array, corner: Array, P: Array) -> Lanes:
 @merged
 def add_wheels(
     spin: Lanes, resists: Lanes, drive: Lanes, braking: Lanes, P: Array, w: V3, kdd: Five, tabled: Tabled, moved: Moved,
-    tyre: Contact, A: Array, b: Array,
+    tyre: WheelContact, A: Array, b: Array,
 ) -> Added:  # fmt: skip
     """Add the carriers with their wheels to the lower half of A and to b, their rows along z, which springs resist, eliminated."""
     kd = tabled.rate
@@ -295,7 +295,9 @@ def _inertia(P: Array, R: M3, e: V3, It: Lanes) -> M3:
 
 
 @merged
-def spins(zdd: Lanes, drive: Lanes, braking: Lanes, P: Array, wd: V3, moved: Moved, tyre: Contact, w0: V3) -> Lanes:
+def spins(
+    zdd: Lanes, drive: Lanes, braking: Lanes, P: Array, wd: V3, moved: Moved, tyre: WheelContact, w0: V3
+) -> Lanes:
     """Ω̇ of the wheels."""
     wid = add(add(wd, w0), scale(zdd, moved.turn_path))
     return (drive + braking + dot(tyre.moment, moved.e)) / four(P, 4 * WHEELS + 8) - dot(moved.e, wid)
@@ -304,7 +306,7 @@ def spins(zdd: Lanes, drive: Lanes, braking: Lanes, P: Array, wd: V3, moved: Mov
 @core
 def wheel_outputs(
     x: Array, zdd: Lanes, drive: Lanes, braking: Lanes, P: Array, a: V3, wd: V3, kdd: Five, tabled: Tabled, moved: Moved,
-    tyre: Contact, added: Added, out: Array, slope: Array, wrench: Array,
+    tyre: WheelContact, added: Added, out: Array, slope: Array, wrench: Array,
 ) -> None:  # fmt: skip
     """To the outputs: the five quantities, the tyres, and what dynamometric wheels measure, in the carriers' frames.
 
