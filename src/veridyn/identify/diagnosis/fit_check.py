@@ -230,9 +230,7 @@ def with_traces(
         causes = with_noise_as_cause(causes, fit, motions[0], noise)
     kept = [m for m in found if m.kind not in (CONTRADICTION, UNEXPLAINED, *SYMPTOMS)]
     behind = (NOISY, *WRONG_SIGNS) if UNEXPLAINED in kinds else (NOISY,)  # signs follow from what explains most forces
-    if (
-        WRONG_SIGNS[1] in kinds
-    ):  # no machine has the model's parameters: the cause that explains most forces may be another model
+    if WRONG_SIGNS[1] in kinds:  # what explains most forces may then be the model of another machine
         kept += [replace(m, fault=replace(m.fault, what=AS_IT_IS)) for m in found if m.kind == UNEXPLAINED]
         behind = (*behind, UNEXPLAINED)
     return [*(m for m in kept if m.kind not in behind), *causes, *(m for m in kept if m.kind in behind)]
