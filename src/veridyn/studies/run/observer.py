@@ -16,9 +16,9 @@ from veridyn.errors import CapabilityError, DataError, Fault, ModelError, Veridy
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.mechanics.natural.formulation import PointsForm
-from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS

@@ -24,11 +24,11 @@ from veridyn.mechanics.natural.equations.dynamics import (
 )
 from veridyn.mechanics.natural.equations.forces import forces_of, mass_matrix_of, weight_of
 from veridyn.mechanics.natural.equations.geometry import Geometry
-from veridyn.mechanics.natural.equations.position import independent, position, velocity
+from veridyn.mechanics.natural.equations.position import independent, position, start_of, velocity
 from veridyn.mechanics.natural.equations.system import system_of, with_parameter_slopes
 from veridyn.mechanics.natural.steps.index3 import index3_step
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, natural_step
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy

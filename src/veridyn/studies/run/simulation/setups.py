@@ -14,10 +14,9 @@ from veridyn.errors import CapabilityError, VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
-from veridyn.mechanics.natural.equations.position import independent
+from veridyn.mechanics.natural.equations.position import independent, start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, NaturalMethod, driven, led
-from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
