@@ -42,11 +42,15 @@ def step_by_numpy(system: NaturalSystem, state: NaturalState, h: float, rule: st
         v[i] = state.qd + h * A[i, :i] @ a[:i]
         a[i] = solve_accelerations(system, state.q + h * A[i, :i] @ v[:i], v[i])[0]
     q, qd, nothing = state.q + h * b @ v, state.qd + h * b @ a, np.zeros(system.n)
+
+    def nearest(q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The shortest way in the metric M by which Φ_q closes what is open."""
+        bordered = Bordered(system.mass, system.constraints.jacobian(q), Stabilisation().alpha(system))
+        return bordered.solve(nothing, rows)[0]
+
     for _ in range(8):
-        phi, J = system.constraints.evaluate(q)
-        back = Bordered(system.mass, J, Stabilisation().alpha(system))
-        q = q + back.solve(nothing, phi)[0]
-    qd = qd + back.solve(nothing, J @ qd)[0]
+        q = q + nearest(q, system.constraints.values(q))
+    qd = qd + nearest(q, system.constraints.jacobian(q) @ qd)
     return NaturalState(state.t + h, q, qd, *solve_accelerations(system, q, qd))
 
 

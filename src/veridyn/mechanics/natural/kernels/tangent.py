@@ -82,11 +82,9 @@ class Room(NamedTuple):
     at: Scratch  # terms of the present pose; T is the stiffness K
     C: Matrix  # (n, n) damping
     none: Matrix  # (0, 0), where no tangent is needed
-    A: Matrix  # (m, m) factors of the dependent columns of Φ_q, with
-    pivot: Numbers
+    A: Matrix  # (m, m) factors of the dependent columns of Φ_q
     MR: Matrix  # (n, f)
-    mass: Matrix  # (f, f) factors of Rᵀ M R, with
-    mass_pivot: Numbers
+    mass: Matrix  # (f, f) factors of Rᵀ M R
     bent: Matrix  # (2, 3a) second derivatives of the angles' forms
     x: Vector  # (m,)
     more: Vector  # (m,)
@@ -102,11 +100,13 @@ class Room(NamedTuple):
     a0: Vector
     a1: Vector
     before: Matrix  # (f, 2f + k) derivatives of z̈ where the step starts
-    N: Matrix  # (f, f) Newton's matrix of the step, with
-    N_pivot: Numbers
-    L: Matrix  # (2f, 2f) of the step's derivative, with
-    L_pivot: Numbers
+    N: Matrix  # (f, f) Newton's matrix of the step
+    L: Matrix  # (2f, 2f) of the step's derivative
     column: Vector  # (2f,)
+    pivot: Numbers  # (m,) rows of A that were exchanged
+    mass_pivot: Numbers  # (f,)
+    N_pivot: Numbers  # (f,)
+    L_pivot: Numbers  # (2f,)
 
 
 class Found(NamedTuple):
@@ -138,23 +138,16 @@ def desk_of(t: Tables, m: int, f: int, k: int) -> Desk:
 def room_of(t: Tables, m: int, f: int, k: int) -> Room:
     """Room for a mechanism with m constraints, f degrees of freedom and k unknown forces."""
     n = len(t.mass)
+    matrices = ((n, n), (0, 0), (m, m), (n, f), (f, f), (2, 3 * len(t.places)))
+    vectors = (m, m, n, n, n, n, f, f, f, f, f, f, f)
+    of_steps = ((f, 2 * f + k), (f, f), (2 * f, 2 * f), 2 * f)
     return Room(
         scratch_of(t, m, True),
-        np.empty((n, n)),
-        np.empty((0, 0)),
-        np.empty((m, m)),
-        np.empty(m, dtype=np.int64),
-        np.empty((n, f)),
-        np.empty((f, f)),
-        np.empty(f, dtype=np.int64),
-        np.empty((2, 3 * len(t.places))),
-        *(np.empty(size) for size in (m, m, n, n, n, n, f, f, f, f, f, f, f)),
-        np.empty((f, 2 * f + k)),
-        np.empty((f, f)),
-        np.empty(f, dtype=np.int64),
-        np.empty((2 * f, 2 * f)),
-        np.empty(2 * f, dtype=np.int64),
-        np.empty(2 * f),
+        *(np.empty(size) for size in (*matrices, *vectors, *of_steps)),
+        pivot=np.empty(m, dtype=np.int64),
+        mass_pivot=np.empty(f, dtype=np.int64),
+        N_pivot=np.empty(f, dtype=np.int64),
+        L_pivot=np.empty(2 * f, dtype=np.int64),
     )
 
 
