@@ -11,8 +11,8 @@ from scipy.linalg import eigh
 
 import veridyn.identify.regression.equation_plan as streaming
 from identify.smooth_arm import NOISE, clean, forces, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import (
     Hac,
     _stride,
@@ -103,12 +103,10 @@ def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
         log = noisy(rng, motion, memory=MEMORY)
         errors.append(solver @ ((forces(log) - forces(motion)) / NOISE).reshape(-1))
         if trial < logs:
-            fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
+            fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
             hac.append(fit.sigma**2)
             notes = fit.notes
-            white.append(
-                identify(truth(), log, settings=IdentifySettings(covariance="white"), diagnose="off").sigma ** 2
-            )
+            white.append(identify(truth(), log, settings=IdentifySettings(covariance="white")).sigma ** 2)
     empirical = np.std(errors, axis=0)
     ratio, plain = (np.sqrt(np.mean(x, axis=0)) / empirical for x in (hac, white))
     print(f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, median {np.median(ratio):.3f}")
@@ -122,9 +120,9 @@ def test_white_residuals_need_no_lags() -> None:
     hac, white = [], []
     for seed in range(15):
         log = noisy(np.random.default_rng(seed), clean(3000))
-        fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
+        fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
         hac.append(fit.sigma**2)
-        white.append(identify(truth(), log, settings=IdentifySettings(covariance="white"), diagnose="off").sigma ** 2)
+        white.append(identify(truth(), log, settings=IdentifySettings(covariance="white")).sigma ** 2)
     assert np.sqrt(np.mean(hac, axis=0) / np.mean(white, axis=0)) == pytest.approx(1.0, abs=0.08)
 
 
@@ -154,14 +152,11 @@ def test_rows_that_share_their_noise() -> None:
     for seed in range(120):
         shared = np.random.default_rng(seed).normal(size=(600, 1)) * NOISE
         log = replace(clean(600), forces=forces(clean(600)) + shared)
-        fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(0), engine="compiled"), diagnose="off")
+        fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(0), engine="compiled"))
         errors.append(fit.values - fit.base.reduce(truth().parameters.values))
         stated.append(fit.sigma**2)
         plain.append(
-            identify(
-                truth(), log, settings=IdentifySettings(covariance="white", engine="compiled"), diagnose="off"
-            ).sigma
-            ** 2
+            identify(truth(), log, settings=IdentifySettings(covariance="white", engine="compiled")).sigma ** 2
         )
     empirical = np.sqrt(np.mean(np.square(errors), axis=0))
     off, white = (np.sqrt(np.mean((np.sqrt(np.mean(x, axis=0)) / empirical - 1.0) ** 2)) for x in (stated, plain))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import clean, forces, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import GaussMarkov, NoiseModel, autocovariances, estimated
 from veridyn.identify.regression import equation_plan
 from veridyn.identify.regression.sampling import Sampling
@@ -32,7 +32,7 @@ def noisy(seed: int, N: int = 400) -> object:
 def test_the_textbook_formula() -> None:
     """(9) and (10) with Σ as a matrix: white in time, given covariance, every sample."""
     motion = noisy(0, 60)
-    fit = identify(truth(), motion, GaussMarkov(C), diagnose="off")
+    fit = identify(truth(), motion, GaussMarkov(C))
     A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     W = np.kron(np.eye(len(motion)), np.linalg.inv(C))
@@ -49,7 +49,7 @@ def test_the_textbook_formula() -> None:
 def test_noise_with_a_memory_by_a_whole_matrix() -> None:
     """Not periodic: the first sample, whose past is not known, is left out; the rest is generalised least squares."""
     motion = noisy(1, 50)
-    fit = identify(truth(), motion, GaussMarkov(COLOURED), diagnose="off")
+    fit = identify(truth(), motion, GaussMarkov(COLOURED))
     A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     whiten = np.kron(np.eye(50), np.eye(4)) - np.kron(np.eye(50, k=-1), 0.6 * np.eye(4))
@@ -67,20 +67,12 @@ def test_it_scatters_less_than_least_squares_and_knows_by_how_much() -> None:
     stated = []
     for seed in range(30):
         motion = noisy(seed)
-        found["ols"].append(
-            identify(truth(), motion, "ols", settings=IdentifySettings(engine="compiled"), diagnose="off").values
-        )
-        found["wls"].append(
-            identify(truth(), motion, settings=IdentifySettings(engine="compiled"), diagnose="off").values
-        )
+        found["ols"].append(identify(truth(), motion, "ols", settings=IdentifySettings(engine="compiled")).values)
+        found["wls"].append(identify(truth(), motion, settings=IdentifySettings(engine="compiled")).values)
         found["rows"].append(
-            identify(
-                truth(), motion, "gauss_markov", settings=IdentifySettings(engine="compiled"), diagnose="off"
-            ).values
+            identify(truth(), motion, "gauss_markov", settings=IdentifySettings(engine="compiled")).values
         )
-        fit = identify(
-            truth(), motion, GaussMarkov(order=2), settings=IdentifySettings(engine="compiled"), diagnose="off"
-        )
+        fit = identify(truth(), motion, GaussMarkov(order=2), settings=IdentifySettings(engine="compiled"))
         found["time"].append(fit.values)
         stated.append(fit.sigma)
     scatter = {name: np.std(values, axis=0) for name, values in found.items()}
@@ -222,7 +214,7 @@ def test_samples_after_one_that_is_left_out_have_no_known_past() -> None:
     motion = noisy(2, 200)
     how = Sampling(dead_zone={"q2": 0.5})
     settings = IdentifySettings(sampling=how)
-    fit = identify(truth(), motion, GaussMarkov(COLOURED), settings=settings, diagnose="off")
+    fit = identify(truth(), motion, GaussMarkov(COLOURED), settings=settings)
     N = len(motion)
     used = np.all([how.uses(truth(), row, motion.qd, np.arange(N), N) for row in truth().rows], axis=0)
     kept = np.flatnonzero(used[1:] & used[:-1]) + 1
@@ -237,7 +229,7 @@ def test_samples_after_one_that_is_left_out_have_no_known_past() -> None:
 def test_a_whole_period_has_a_past_for_every_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first sample follows its last, so that all 60 count; of two jobs the second would begin without a past, and is refused."""
     motion, how = noisy(3, 60), GaussMarkov(COLOURED, periodic=True)
-    fit = identify(truth(), motion, how, diagnose="off")
+    fit = identify(truth(), motion, how)
     A = regressor(truth(), motion)[:, :, list(fit.base.columns)]
     expected = estimated(A, forces(motion), COLOURED)
     assert fit.values == pytest.approx(expected.values, rel=1e-5, abs=1e-7)
@@ -245,11 +237,11 @@ def test_a_whole_period_has_a_past_for_every_sample(monkeypatch: pytest.MonkeyPa
     assert fit.residual_sigma**2 == pytest.approx((r**2).sum() / (r.size - len(fit.values)), rel=1e-6)
     monkeypatch.setattr(equation_plan, "JOB_SAMPLES", 40)
     with pytest.raises(IdentificationError, match="one short stretch"):
-        identify(truth(), motion, how, diagnose="off")
+        identify(truth(), motion, how)
 
 
 def test_by_default_noise_is_white_in_time() -> None:
-    fit = identify(truth(), noisy(4), "gauss_markov", diagnose="off")
+    fit = identify(truth(), noisy(4), "gauss_markov")
     assert any("is white in time" in note for note in fit.notes)
 
 

@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import least_squares
 
 from identify.smooth_arm import NOISE, clean, forces, noisy, spoilt, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError, IdentificationWarning
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, solve
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA, Robust, _median, _Pass, _passed, reweighted
 from veridyn.identify.regression import equation_plan
@@ -85,7 +85,7 @@ def test_gross_errors_do_little() -> None:
         motion = spoilt(np.random.default_rng(seed))
         for name, found in errors.items():
             method = "wls" if name == "wls" else Robust(name)
-            fit = identify(truth(), motion, method, diagnose="off")
+            fit = identify(truth(), motion, method)
             found.append(fit.values - fit.base.reduce(truth().parameters.values))
     rms = {name: np.sqrt(np.mean(np.square(x), axis=0)) for name, x in errors.items()}
     gain = {name: float(np.median(rms["wls"] / rms[name])) for name in ("huber", "tukey")}
@@ -215,7 +215,7 @@ def test_it_stops_at_the_first_step_below_the_tolerance() -> None:
 def test_notes_state_the_share_of_low_weights_of_the_worst_row() -> None:
     """Tukey's weight (1 − v)² is below a half where v = (u/c)² > 1 − √½."""
     motion = spoilt(np.random.default_rng(2))
-    fit = identify(truth(), motion, Robust("tukey"), diagnose="off")
+    fit = identify(truth(), motion, Robust("tukey"))
     u = scaled(motion, fit.base.columns, fit.values, np.array([r.sigma for r in fit.rows]))
     share = (np.abs(u) > 4.685 * np.sqrt(1.0 - np.sqrt(0.5))).mean(axis=0)
     (note,) = (n for n in fit.notes if "count less than half" in n)
