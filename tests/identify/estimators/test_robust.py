@@ -210,6 +210,12 @@ def test_it_stops_at_the_first_step_below_the_tolerance() -> None:
     ]
     assert found.converged and len(steps) > 2
     assert steps[-1] < 1e-3 <= steps[-2]
+    D = regressor(truth(), motion)[:, :, list(start.columns)] / start.row_sigma[:, None]
+    w = how.weight(scaled(motion, start.columns, passes[-2].values, start.row_sigma))
+    information = np.einsum("nj,njp,njq->pq", w, D, D)
+    own = np.sqrt(np.diag(information))
+    T = found.solution.triangle / own
+    assert pytest.approx(information / np.outer(own, own), abs=1e-9) == T.T @ T
 
 
 def test_notes_state_the_share_of_low_weights_of_the_worst_row() -> None:

@@ -314,18 +314,18 @@ class _Counting(module._Pass):
     ("before", "start", "stop", "done", "expected"),
     [
         (0, 0, 16384, 0, 6),
-        (0, 16384, 32768, 0, None),  # of two jobs one is looked at
-        (0, 32768, 40000, 0, 6),
-        (16384, 16384, 20000, 0, 6),  # counted over all logs
-        (16384, 0, 16384, 0, None),
-        (0, 32768, 40000, 40000, None),  # looked at already
-        (0, 32768, 40000, 39999, 6),
+        (0, 16384, 32768, 0, None),  # of three jobs one is looked at
+        (0, 49152, 60000, 0, 6),
+        (16384, 32768, 40000, 0, 6),  # counted over all logs
+        (16384, 16384, 20000, 0, None),
+        (0, 49152, 60000, 60000, None),  # looked at already
+        (0, 49152, 60000, 59999, 6),
     ],
 )
 def test_some_stretches_of_some_jobs_are_summed(
     before: int, start: int, stop: int, done: int, expected: int | None
 ) -> None:
-    work = passing(1, 1, stride=2, per_job=3, done=done)
+    work = passing(1, 1, stride=3, per_job=3, done=done)
     counting = _Counting(**{name: getattr(work, name) for name in work.__dataclass_fields__})
     job = SimpleNamespace(before=before, start=start, stop=stop)
     assert counting(SimpleNamespace(), job) == expected  # pyright: ignore[reportArgumentType]

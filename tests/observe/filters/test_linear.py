@@ -149,3 +149,10 @@ def test_a_step_may_differ_by_a_millionth():
     assert s.move(np.ones(1), np.zeros(0), 0.0, 0.01 * (1.0 + 0.9e-6)) == pytest.approx([1.0])
     with pytest.raises(ModelError, match="is not the one of this system"):
         s.move(np.ones(1), np.zeros(0), 0.0, 0.01 * (1.0 + 1.5e-6))
+
+
+def test_steps_that_differ_by_the_rounding_of_a_clock_are_made_once():
+    """Stamps of some seconds are known to 1e-15 s or so: what differs by less than 1e-12 s is the same step."""
+    s = from_rates(("x", "v"), ("y",), [[0.0, 1.0], [0.0, 0.0]], [[1.0, 0.0]], [0.0, 1.0], [1.0])
+    assert s.F(0.0, 0.01) is s.F(5.0, 0.01 + 3e-13)
+    assert s.F(0.0, 0.01) is not s.F(0.0, 0.01 + 3e-12)
