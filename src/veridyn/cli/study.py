@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veridyn.cli.output import Strict
-from veridyn.cli.recording import Recorded, loaded_study, recorded_study
+from veridyn.cli.output import Recorded, Strict, loaded_study, recorded_study
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
@@ -283,7 +282,7 @@ def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
 def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """machines.csv has every machine's parameters, fleet.json their distribution and what was left out."""
     from veridyn.files.archive import save
-    from veridyn.report.fleet import fleet_page, fleet_verdict
+    from veridyn.report.compared import fleet_page, fleet_verdict
     from veridyn.studies.run.fleet import run_fleet
 
     done = run_fleet(loaded, progress)

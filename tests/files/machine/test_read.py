@@ -11,9 +11,9 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
+from veridyn.files.machine.write_parts import differences
 from veridyn.files.yaml_reader import EXAMPLES
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
-from veridyn.model.differences import differences
 from veridyn.model.elements.element import Element
 from veridyn.model.link import LinkCapsule
 from veridyn.model.load import Drive, Force, Torque

@@ -21,7 +21,9 @@ from veridyn.files.machine.points import point_lines
 from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.write_parts import (
     body_lines,
+    differences,
     element_text,
+    equal_parts,
     flexible_text,
     flow,
     joint_text,
@@ -35,7 +37,6 @@ from veridyn.files.machine.write_parts import (
     transmission_lines,
 )
 from veridyn.files.yaml_nodes import compose
-from veridyn.model.differences import differences, equal_parts
 from veridyn.model.flexible import Flexible, flexible_joints
 from veridyn.model.graph import SIGMA, Body, joints_of_bodies
 from veridyn.model.link import Joint, Link
