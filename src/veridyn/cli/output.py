@@ -175,6 +175,20 @@ BaseOption = Annotated[
 ]
 
 
+Model = Annotated[
+    Path,
+    typer.Argument(
+        help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.", show_default=False
+    ),
+]
+Data = Annotated[Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")]
+
+
+def variables(data: Path | None) -> dict[str, str]:
+    """What the option :data:`Data` says."""
+    return {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
+
+
 def print_warnings(texts: Iterable[str]) -> None:
     """On stderr, one after the other, with units as in the report."""
     from veridyn.report.words import units_in

@@ -177,7 +177,8 @@ def fleet_verdict(run: FleetRun) -> Verdict:
     total, found = len(run.machines), len(fleet.fits)
     apart = list(dict.fromkeys(o.machine for o in fleet.outliers))
     findings = [
-        f"{o.machine}: {o.parameter} is {number(abs(o.deviations), 2)} deviations {_side(o.deviations)} the others."
+        f"{o.machine}: {o.parameter} is {number(abs(o.deviations), 2)} deviations "
+        f"{'above' if o.deviations > 0.0 else 'below'} the others."
         for o in fleet.outliers[:5]
     ]
     if len(fleet.outliers) > 5:
@@ -201,10 +202,6 @@ def fleet_verdict(run: FleetRun) -> Verdict:
         ("Choosing which machines to look at first, and priors for further machines of this model.",),
         ("Comparing machines that carried different loads or drives: their parameters differ for that reason.",),
     )
-
-
-def _side(deviations: float) -> str:
-    return "above" if deviations > 0.0 else "below"
 
 
 def _apart_lead(fleet: Fleet) -> str:
