@@ -58,7 +58,7 @@ from veridyn.studies.config.template import (
     check_missing,
     column_lines,
     head_lines,
-    shortened,
+    lock_lines,
     study_name,
     urdf_lines,
     wrapped,
@@ -145,7 +145,7 @@ def drive_template(
         "model:",
         f"  file: {flow(beside(model, study))}",
         *_base_lines(model, machine, fixed, strict),
-        *_lock_lines(moving, held),
+        *lock_lines(held, moving.coordinates, "command and position"),
         *_element_lines(moving, numbers),
         "",
         "log:",
@@ -189,16 +189,6 @@ def _base_lines(model: Path, machine: Machine, fixed: Machine, strict: bool) -> 
     if machine.base == "free" and fixed.base != "free":
         return ["  base: fixed # guessed: it hangs in the air while its joints move; on the ground its feet would push"]
     return []
-
-
-def _lock_lines(moving: Machine, held: Sequence[str]) -> list[str]:
-    if not held:
-        return []
-    count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
-    return [
-        f"  lock: {flow(shortened(held, moving.coordinates))} # guessed: {count} no command and position; {{name: value}} locks "
-        "them elsewhere than at 0"
-    ]
 
 
 def _log(seen: Survey, found: Sequence[Guess], time: str, rate: float | None) -> Experiment:
