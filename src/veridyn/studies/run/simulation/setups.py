@@ -130,7 +130,11 @@ def _inputs(loaded: Loaded[SimulateFile], machine: Machine, duration: float) -> 
     led = loaded.study.motion is not None
     driven = list(dict.fromkeys(e.signal for e in machine.elements if e.kind in ("drive_gain", MOTOR)))
     read_by_laws = [name for e in machine.elements if e.own_law is not None for name in e.signals if name not in driven]
-    units = {} if led else {f"force.{c}": _force_unit(machine, c) for c in machine.actuated_coordinates}
+    units = (
+        {}
+        if led
+        else {f"force.{c}": "N" if machine.kinds[c] == "sliding" else "N*m" for c in machine.actuated_coordinates}
+    )
     units |= {f"signal.{name}": signal_unit(machine, name) for name in ([] if led else driven) + read_by_laws}
     units |= {
         f"wrench.{b.name}.{row}": "N" if row.startswith("f") else "N*m" for b in machine.links for row in WRENCH_ROWS
@@ -167,10 +171,6 @@ def _filled(n: int, parts: list[tuple[int, OfTime]], t: float) -> Array:
     for k, f in parts:
         out[k] = f(t)
     return out
-
-
-def _force_unit(machine: Machine, coordinate: str) -> str:
-    return "N" if machine.coordinate_kinds[machine.coordinates.index(coordinate)] == "sliding" else "N*m"
 
 
 def _start(loaded: Loaded[SimulateFile], machine: Machine) -> tuple[Array, Array]:
