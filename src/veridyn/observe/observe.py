@@ -36,7 +36,7 @@ from veridyn.observe.filters.run import in_order, run, smooth
 from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
 from veridyn.observe.fitting import Tuning, tune
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.model_error import with_density
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import ObserverSetup
@@ -167,24 +167,25 @@ def observe_with(
     tuning: Tuning | None = None,
 ) -> Observation:
     """:func:`observe` of a machine of bodies, without its warnings; `tuning`: how this log chose the process noise of the setup."""
+    form = formulated(machine)
     if setup.settings.inputs is None and isinstance(log, Experiment):
-        setup = setup.replaced(inputs=inputs_in(machine, log.names, log.name))
-    system, q, qd = setup.system(machine)
+        setup = setup.replaced(inputs=inputs_in(form, log.names, log.name))
+    system, q, qd = setup.system(form)
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.settings.input_hold)
+    readings = readings.without_repeats(setup.settings.frozen_after)
     if setup.settings.start == "readings":
         if isinstance(log, Measurements):
             raise DataError(
                 "first readings are taken from a log's channels.", where="observe, start", expected="an Experiment"
             )
-        setup, system, q, qd = setup.started(system, first_positions(system, log))
-    if setup.settings.frozen_after is not None:
-        readings = readings.flagged(frozen(readings.values, setup.settings.frozen_after), Status.FROZEN)
+        first = first_positions(system, log)
+        setup, system, q, qd = setup.started(system, first)
     if setup.settings.process_noise is None:
-        machine = system.model.form
+        form = system.model.form
         learns = setup.settings.model_error == "learned"
-        process_noise, tuning = tuned(setup, machine, [readings], progress, walk_alone=learns)
+        process_noise, tuning = tuned(setup, form, [readings], progress, walk_alone=learns)
         setup = setup.replaced(process_noise=process_noise)
-        system, q, qd = setup.system(machine)
+        system, q, qd = setup.system(form)
     method, smooths = setup.method, isinstance(setup.method, Smoother)
     if smooths:  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))

@@ -39,7 +39,7 @@ from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.model_error import ModelErrorDensity, foreseen_floor, given_model_error, learn_model_error
-from veridyn.observe.process_noise import ProcessNoise, Size, as_covariance, sizes
+from veridyn.observe.process_noise import ProcessNoise, StateNames, as_covariance
 from veridyn.observe.result import Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
@@ -85,7 +85,8 @@ def machine_system(
             friction_speed=settings.friction_speed,
         )
     )
-    noise = _noise_with(_noise_on(given, form.drives), model, estimated)
+    walk, sigma = ({name: getattr(how, part) for name, how in estimated.items()} for part in ("walk", "sigma"))
+    noise = given.on_coordinates(form.drives).with_parameters(_estimated(model), walk, sigma)
     made = _system(model, chosen, noise, error_model, inputs, settings.step)
     made = replace(made, bounds=_bounds(model, estimated), carried=start_covariance(form, model, drifts))
     return (made if settings.step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
@@ -103,16 +104,8 @@ def _system(
     table = model.readout(sensors)
     drifting = tuple(j for j, k in enumerate(table.owner) if table.sensors[k].drifts)
     estimated = _estimated(model)
-    density = [
-        sizes(process_noise.position, model.names, "position"),
-        sizes(process_noise.acceleration, model.names, "acceleration"),
-        sizes(process_noise.force, model.unknown, "force"),
-        sizes(process_noise.parameter, estimated, "parameter"),
-        np.zeros(len(model.varying) - len(estimated)),
-        sizes(process_noise.element, model.inner, "element"),
-        [table.sensors[table.owner[j]].bias_walk for j in drifting],
-        sizes(process_noise.white_force, model.unknown, "white_force"),
-    ]
+    of = StateNames(model.names, model.unknown, estimated, len(model.varying) - len(estimated), model.inner)
+    biased = [table.sensors[table.owner[j]] for j in drifting]
     return MachineSystem(
         model=model,
         table=table,
@@ -130,7 +123,8 @@ def _system(
         outputs=table.names,
         drifting=drifting,
         R=as_covariance(table.variances, table.names, "measurement noise", definite=True),
-        density=np.concatenate(density),
+        density=process_noise.densities(of, [sensor.bias_walk for sensor in biased]),
+        deviations=process_noise.deviations(of, [sensor.bias_sigma for sensor in biased]),
         selector=np.eye(len(table.names))[:, list(drifting)],
         wraps=np.array([table.sensors[k].wraps for k in table.owner], dtype=np.bool_),
         longest=step or LONGEST_STEP_S,
@@ -145,36 +139,6 @@ def _estimated(model: MachineModel) -> tuple[str, ...]:
     """The varying loads and parameters that are estimated: those before the considered ones."""
     considered = 0 if model.uncertainty is None else len(model.uncertainty.names)
     return model.varying[: len(model.varying) - considered]
-
-
-def _noise_on(given: ProcessNoise, drives: Mapping[str, str]) -> ProcessNoise:
-    """The process noise with forces that are named by their drives named by the coordinates these act on, as states are."""
-    force, start = (_renamed(size, drives) for size in (given.force, given.start_force))
-    return (
-        given if force is given.force and start is given.start_force else replace(given, force=force, start_force=start)
-    )
-
-
-def _renamed(size: Size, names: Mapping[str, str]) -> Size:
-    if not isinstance(size, Mapping) or not set(size) & set(names):
-        return size
-    return {names.get(name, name): value for name, value in size.items()}
-
-
-def _noise_with(given: ProcessNoise, model: MachineModel, estimated: Mapping[str, Estimated]) -> ProcessNoise:
-    """The process noise, with what parameters bring of their own."""
-    if not estimated:
-        return given
-    names = _estimated(model)
-    walk = _sized(given.parameter, names, {n: e.walk for n, e in estimated.items()})
-    sigma = _sized(given.start_parameter, names, {n: e.sigma for n, e in estimated.items()})
-    return replace(given, parameter=walk, start_parameter=sigma)
-
-
-def _sized(given: Size, names: Sequence[str], own: Mapping[str, float]) -> dict[str, float]:
-    """A number for each name: its own, else what is given for it or for all."""
-    rest = given if isinstance(given, Mapping) else dict.fromkeys(names, float(given))
-    return {**{n: float(v) for n, v in rest.items()}, **own}
 
 
 def _bounds(model: MachineModel, estimated: Mapping[str, Estimated]) -> ParameterBounds | None:
