@@ -32,7 +32,7 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -208,9 +208,7 @@ class PreparedObserver:
 
         Frozen readings are flagged first: a sensor that repeats one number carries no information about the noise.
         """
-        frozen_after = self.setup.settings.frozen_after
-        if frozen_after is not None:
-            readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)
+        readings = readings.without_repeats(self.setup.settings.frozen_after)
         if not study.process_noise.tuned:
             return self, readings, None
         process_noise, tuning = tuned(self.setup, self.machine, [readings], progress, walk_alone=learns)
