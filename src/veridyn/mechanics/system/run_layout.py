@@ -29,6 +29,7 @@ from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.steps.record import TreeRecord, connect, record_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.elements.kinds import ALONG_KINDS
 from veridyn.symbolic.kernel import this_host
 
 FRICTION_KINDS = {
@@ -36,6 +37,7 @@ FRICTION_KINDS = {
     "coulomb_forward": k.FORWARDS,
     "coulomb_backward": k.BACKWARDS,
     "stribeck": k.FALLS,
+    **{kind: power * k.VARIES for kind, power in ALONG_KINDS.items()},
 }
 
 
@@ -314,6 +316,8 @@ class RunLayout:
             smooth = now.smooth_values
             for e, (_, element, column) in enumerate(now.elements):
                 W[at["VALUE"] + e] = values[column]
+                if element.kind in ALONG_KINDS:
+                    W[at["SPEED"] + e], W[at["EXPONENT"] + e] = element.constant("half"), element.constant("middle")
                 if element.kind == "stribeck":
                     W[at["SPEED"] + e] = element.constant("speed")
                     W[at["EXPONENT"] + e] = element.constant("exponent") if "exponent" in element.constants else 0.0
