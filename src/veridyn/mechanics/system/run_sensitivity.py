@@ -179,7 +179,7 @@ def linearise(I: Numbers, W: Array, shares: int) -> int:
         if status != DONE:
             return int(status)
     for e in range(I[ELEMENTS]):
-        if I[I[KIND] + e] >= FALLS:
+        if I[I[KIND] + e] >= FALLS and W[I[VALUE] + e] != 0.0:
             i = int(I[I[OF] + e])
             slope = falling_slope(I, W, e, I[STAGE] + n)
             first = 0 if I[I[KIND] + e] >= VARIES else n

@@ -194,6 +194,8 @@ def set_limits(I: Numbers, W: Array, qd: int) -> None:
     for e in range(I[ELEMENTS]):
         i, kind = int(I[I[OF] + e]), I[I[KIND] + e]
         size = W[I[VALUE] + e]
+        if size == 0.0:  # as of terms that a search has not taken yet
+            continue
         if kind >= FALLS:
             size *= magnitude(I, W, e, qd)
         if kind % FALLS != BACKWARDS:
@@ -216,6 +218,8 @@ def set_push(I: Numbers, W: Array, qd: int, shares: int) -> None:
     for e in range(I[ELEMENTS]):
         i, kind = int(I[I[OF] + e]), I[I[KIND] + e]
         share = W[shares + i]
+        if W[I[VALUE] + e] == 0.0:
+            continue
         if (kind % FALLS == FORWARDS and share < 0.0) or (kind % FALLS == BACKWARDS and share > 0.0):
             continue
         force = share * W[I[VALUE] + e]
