@@ -13,6 +13,7 @@ from veridyn.model.elements.element import Element as Element
 from veridyn.model.elements.element import asymmetric as asymmetric
 from veridyn.model.elements.element import bump_stop as bump_stop
 from veridyn.model.elements.element import coulomb as coulomb
+from veridyn.model.elements.element import coulomb_along as coulomb_along
 from veridyn.model.elements.element import cubic as cubic
 from veridyn.model.elements.element import damper as damper
 from veridyn.model.elements.element import dc_motor as dc_motor

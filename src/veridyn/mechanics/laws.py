@@ -12,6 +12,7 @@ from numpy.polynomial.legendre import leggauss
 
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import ALONG_KINDS
 from veridyn.model.elements.own_law import LOG_OFFSET, LawInputs
 from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
 from veridyn.symbolic.expression import Graph, Number
@@ -125,6 +126,13 @@ def _one_way(e: Element, x: Acting) -> Scalar:
     return mul(0.5, mul(v if e.kind.startswith("damper") else s, add(1.0, mul(way, s))))
 
 
+def _along(e: Element, x: Acting) -> Scalar:
+    u, out = sub(x.position(), x.constant("middle")) / x.constant("half"), x.algebra.sign(x.rate())
+    for _ in range(ALONG_KINDS[e.kind]):
+        out = mul(out, u)
+    return out
+
+
 def _stribeck(e: Element, x: Acting) -> Scalar:
     v = x.rate()
     ratio = v / x.constant("speed")
@@ -195,6 +203,7 @@ _LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
     "coulomb": lambda e, x: x.algebra.sign(x.rate()),
     "coulomb_forward": _one_way,
     "coulomb_backward": _one_way,
+    **dict.fromkeys(ALONG_KINDS, _along),
     "stribeck": _stribeck,
     "tanh_friction": _tanh,
     "cubic": lambda e, x: _cube(x),

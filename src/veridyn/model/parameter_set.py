@@ -126,7 +126,7 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
         "drag": force / 1000.0,
     }
     sizes |= {"law": force, "table": force}
-    return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]
+    return sizes[e.kind.removesuffix("_forward").removesuffix("_backward").partition("_along")[0]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, stribeck
+from veridyn.model.elements.element import Element, coulomb, coulomb_along, damper, drive_gain, stribeck
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH
@@ -62,7 +62,7 @@ def pendulum(mass: float = 0.6) -> Tree:
 
 
 def arm() -> Tree:
-    """Two hanging links with friction on the first joint, on both together (a belt), and one direction of the second."""
+    """Two hanging links with friction on the first joint and along its way, on both (a belt), and one direction of the second."""
     bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.3))]
     link = from_centre(0.6, (0.2, 0.0, 0.0), 0.01 * np.eye(3))
     elements = [
@@ -70,6 +70,8 @@ def arm() -> Tree:
         Element(kind="coulomb", on={"q1": 1.0, "q2": 1.0}, value=0.3, name="belt"),
         Element(kind="coulomb_forward", on={"q2": 1.0}, value=0.25, name="ahead"),
         Element(kind="coulomb_backward", on={"q2": 1.0}, value=0.1, name="back"),
+        Element(kind="coulomb_along", on={"q1": 1.0}, value=0.5, name="along", constants={"middle": 0.2, "half": 1.5}),
+        Element(kind="coulomb_along3", on={"q1": 1.0}, value=-0.3, name="cubed", constants={"half": 1.5}),
         damper("q1", 0.02),
         damper("q2", 0.02),
     ]
@@ -132,6 +134,7 @@ def legs() -> Tree:
     for leg in "ab":
         bodies += [Body(f"{leg}1", placement=MDH(alpha=np.pi / 2)), Body(f"{leg}2", f"{leg}1", placement=MDH(d=0.3))]
         elements += [damper(f"{leg}1", 0.1), coulomb(f"{leg}2", 0.2), stribeck(f"{leg}2", 0.3, 0.1)]
+        elements += [coulomb_along(f"{leg}2", -0.2, 1.5, x, power=p) for p, x in ((1, 0.05), (2, 0.06))]
     return Tree.build(bodies, inertia={b.name: link for b in bodies}, elements=elements)
 
 
@@ -141,7 +144,7 @@ def test_sensitivities_are_those_of_differences(speed: float) -> None:
     where friction stops a joint within a step, the instant is that of the flow, and 1e-4 of the largest sensitivity is left."""
     tree, n = legs(), 4
     names = [f"{symbol}{leg}2" for leg in "ab" for symbol in ("ZZ_", "MX_", "fs_")]
-    names += [name for name in tree.parameters.names if name.startswith(("h_", "fst"))]
+    names += [name for name in tree.parameters.names if name.startswith(("h_", "fst", "fq"))]
     values = tree.parameters.values.copy()
     spread = np.eye(len(values))[:, [tree.parameters.index(name) for name in names]]
     run = CompiledRun(tree, friction_speed=speed, varied=Varied(spread))

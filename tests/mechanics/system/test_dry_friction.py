@@ -109,7 +109,7 @@ def test_stick_and_slip_as_by_events(fs: float) -> None:
 
 
 def arm() -> Tree:
-    """Two hanging links with friction on the first joint, on both together (a belt), and one direction of the second."""
+    """Two hanging links with friction on the first joint and along its way, on both (a belt), and one direction of the second."""
     bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.3))]
     link = from_centre(0.6, (0.2, 0.0, 0.0), 0.01 * np.eye(3))
     elements = [
@@ -117,6 +117,8 @@ def arm() -> Tree:
         Element(kind="coulomb", on={"q1": 1.0, "q2": 1.0}, value=0.3, name="belt"),
         Element(kind="coulomb_forward", on={"q2": 1.0}, value=0.25, name="ahead"),
         Element(kind="coulomb_backward", on={"q2": 1.0}, value=0.1, name="back"),
+        Element(kind="coulomb_along", on={"q1": 1.0}, value=0.5, name="along", constants={"middle": 0.2, "half": 1.5}),
+        Element(kind="coulomb_along3", on={"q1": 1.0}, value=-0.3, name="cubed", constants={"half": 1.5}),
         damper("q1", 0.02),
         damper("q2", 0.02),
     ]
@@ -133,7 +135,7 @@ def test_friction_of_several_joints_lies_within_its_limits() -> None:
     missing = -inverse_dynamics(tree, path, parameters=dry.smooth_values)  # no motor acts
     rates = path.qd @ dry.C.T
     moving = np.abs(rates) > 1e-9
-    ahead, back = dry.limits(path.qd)
+    ahead, back = dry.limits(path.q, path.qd)
     slide = np.where(moving, np.where(rates > 0, ahead, -back), 0.0)
     rest = missing - slide @ dry.C  # what the friction that holds does
     assert (~moving).all(axis=1)[-1] and moving.all(axis=1).any()
@@ -164,7 +166,13 @@ def test_a_step_that_finds_no_forces_says_so() -> None:
     assert dry is not None
     ends = cycle([np.array([[0.0, 1.0]]), np.array([[0.0, -1.0]])])
     steps = HoldingSteps(
-        dry, lambda t, y, f: np.hstack([y[:, 1:], f]), slice(1, 2), 1, "block", lambda rate, t, y, h: next(ends).copy()
+        dry,
+        lambda t, y, f: np.hstack([y[:, 1:], f]),
+        slice(0, 1),
+        slice(1, 2),
+        1,
+        "block",
+        lambda rate, t, y, h: next(ends).copy(),
     )
     with pytest.raises(SimulationError, match="no friction forces agree"):
         steps.step(0.0, np.zeros((1, 2)), 1e-3)

@@ -23,23 +23,21 @@ and in place of it
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veridyn.errors import Faults, IdentificationError, part_at
 from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.model.controller import Controller
-from veridyn.model.elements.element import Element, law, stribeck
+from veridyn.model.elements.element import Element, coulomb_along, stribeck
 from veridyn.model.machine import Machine
 
 WITHIN_FACTOR = 4.0  # of armature, viscous and dry friction, one standard deviation
 GAIN_SHARE = 0.1
 ZERO_SIGMA = 0.02  # rad or m
 DELAY_SIGMA = 0.005  # s
-# rad/s or m/s below which the change of friction along the way is rounded off, unless a tick is too long for that; f_s itself holds
-ROUNDED_SPEED = 0.05
 STRIBECK_SPEED = 0.3  # rad/s or m/s
 LOAD_SIGMA = 0.3  # of μ and μ_b: gears lose a tenth to a third of a force
 ELEMENTS = {"inertia": "armature", "damper": "viscous", "coulomb": "coulomb"}  # kind of element → key
@@ -213,14 +211,8 @@ def only_joint(e: Element, group: Sequence[str]) -> str | None:
     return joint if len(e.on) == 1 and joint in group and e.on[joint] == 1.0 else None
 
 
-def rung_terms(
-    machine: Machine, records: Sequence[DriveRecord], rounded: Mapping[str, float] | None = None
-) -> tuple[tuple[DriveUnknown, Element], ...]:
-    """Further terms of friction of every joint with dry friction, their values zero, for the positions that records visit.
-
-    `rounded`: speeds below which the change along the way is rounded off, of joints where that is not ROUNDED_SPEED.
-    """
-    speeds = {} if rounded is None else rounded
+def rung_terms(machine: Machine, records: Sequence[DriveRecord]) -> tuple[tuple[DriveUnknown, Element], ...]:
+    """Further terms of friction of every joint with dry friction, their values zero, for the positions that records visit."""
     found: list[tuple[DriveUnknown, Element]] = []
     for e in machine.elements:
         joint = only_joint(e, machine.coordinates)
@@ -232,16 +224,10 @@ def rung_terms(
         middle, half = 0.5 * float(q.max() + q.min()), 0.5 * float(q.max() - q.min())
         if not (size > 0.0 and half > 0.0):
             continue
-        u = f"((c - {middle:.3f})/{half:.3f})" if middle >= 0.0 else f"((c + {-middle:.3f})/{half:.3f})"
-        way, unit = f"tanh(v/{speeds.get(joint, ROUNDED_SPEED):g})", "N*m" if turning else "N"
+        unit = "N*m" if turning else "N"
         made = {
-            key: law(
-                joint,
-                f"{u}*{way}" if power == 1 else f"{u}**{power}*{way}",
-                0.0,
-                f"fq{power if power > 1 else ''}_{joint}",
-                unit=unit,
-                typical=size,
+            key: replace(
+                coulomb_along(joint, middle, half, 0.0, f"fq{power if power > 1 else ''}_{joint}", power), typical=size
             )
             for key, power in ALONG.items()
         } | {

@@ -9,7 +9,7 @@ data sheet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +39,6 @@ from veridyn.identify.drives.drive_unknowns import (
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, with_columns, without_columns
 from veridyn.identify.drives.posterior import DrivePosterior, posterior
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
-from veridyn.identify.drives.rounding import with_rounding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.regression.factor import one_blas_thread
@@ -60,7 +59,6 @@ class GroupFit:
     found: DriveMinimum
     posterior: DrivePosterior
     terms: tuple[Rung, ...]
-    rounded: Mapping[str, float]  # speeds of its joints, see rounding
 
     @property
     def _kept(self) -> list[int]:
@@ -137,7 +135,6 @@ def identify_drives(
             progress("drives of " + label_of(joints), float(k), float(len(groups)))
             done.append(fit_group(larger, joints, fitted, [u for u, _ in terms], chosen))
     kept = {u.name for g in done for u in g.unknowns}
-    terms = rung_terms(machine, fitted, {j: v for g in done for j, v in g.rounded.items()})
     final = machine.with_elements([e for u, e in terms if u.name in kept])
     yields = {u.joints[0]: u.prior for g in done for u in g.unknowns if u.key == PRESLIDING}
     final = with_presliding(final, yields)
@@ -165,9 +162,7 @@ def fit_group(
     z = np.zeros(len(base) + len(own))
     problem, found = settle(*problem.reweighted(problem.at(z)), how.iterations)
     tried: tuple[Rung, ...] = ()
-    rounded: Mapping[str, float] = {}
     if own:
-        problem, found, rounded = with_rounding(problem, found, records)
         problem, found = with_columns(problem, found, load_terms(machines[0], joints))
         problem, found, first = choose_presliding(problem, found, how.iterations, rivals=True)
         problem, found, terms = choose_terms(problem, found, how.iterations)
@@ -175,7 +170,7 @@ def fit_group(
         problem, found, last = choose_presliding(problem, found, how.iterations, rivals=False)
         tried = (*first, *terms, *last)
     problem, found = settle(problem, found, how.iterations, how.tolerance)
-    return GroupFit(problem, found, posterior(problem, found), tried, rounded)
+    return GroupFit(problem, found, posterior(problem, found), tried)
 
 
 def _result(started: Machine, machine: Machine, done: list[GroupFit], record: DriveRecord, how: Drives) -> DrivesFit:

@@ -36,6 +36,7 @@ from veridyn.identify.flexible.recording import (
     refuse_play,
     samples_of,
 )
+from veridyn.identify.flexible.ripple import Ripple, find_ripple
 from veridyn.identify.statistics.agreement import DETERMINED_INFORMATION, DETERMINED_SHARE
 from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Experiment
@@ -90,7 +91,8 @@ class FlexibleJointFit:
     `estimate` is of log K, f_c, f_v, d, D/K and of each log the zero and the start of z; `own_delay` and its deviation are
     without the other joints. `dead_zone`: rad/s or m/s. `presliding`: the most
     likely δ, rad or m. `gap`: the prior deviation of a backlash, which is the last of the estimate; 0 where there is none. `odds`: the
-    logarithm of how many times likelier the logs are with a backlash than without, NaN where the model states none.
+    logarithm of how many times likelier the logs are with a backlash than without, NaN where the model states none. `ripple`: the wave
+    along the way that the encoders show beside the equations, None where there is none.
     """
 
     joint: str
@@ -105,6 +107,7 @@ class FlexibleJointFit:
     own_delay: tuple[float, float]
     gap: float = 0.0
     odds: float = np.nan
+    ripple: Ripple | None = None
 
     @cached_property
     def quantities(self) -> Mapping[str, JointQuantity]:
@@ -163,7 +166,8 @@ class FlexibleJointFit:
     def predict(self, log: Experiment | JointRecording) -> tuple[JointSamples, Array]:
         """Samples of another log, low-passed to ``settings.lowpass``, and their predicted deflection.
 
-        The zero of the log's encoders and the share of dry friction with which it begins are unknown, and those that fit it best.
+        The zero of the log's encoders, the share of dry friction with which it begins and the phase of a ripple are unknown, and those
+        that fit it best.
         """
         r = log if isinstance(log, JointRecording) else joint_recording(log, self.joint)
         samples = samples_of(r, self.inertia, min(self.settings.lowpass, 0.4 * r.rate), step=1)
@@ -174,8 +178,15 @@ class FlexibleJointFit:
         start = deflection(p, samples, rubs, 1.0) - deflection(p, samples, rubs)
         y, centred = samples.deflection - base, start - np.mean(start)
         power = float(centred @ centred)
-        share = float(np.clip(centred @ y / power, -1.0, 1.0)) if power > 0.0 else 0.0
-        return samples, base + share * centred + np.mean(y)
+
+        def begun(y: Array) -> Array:
+            share = float(np.clip(centred @ y / power, -1.0, 1.0)) if power > 0.0 else 0.0
+            return share * centred + np.mean(y)
+
+        if self.ripple is None:
+            return samples, base + begun(y)
+        wave = self.ripple.fitted(samples, y - begun(y), self.settings.band or r.band)
+        return samples, base + wave + begun(y - wave)
 
     def std_percent(self, log: Experiment | JointRecording, *, moving: bool = False) -> float:
         """Error of the predicted deflection over the standard deviation of the measured one, %; `moving`: without standstill."""
@@ -232,6 +243,10 @@ class FlexibleFit:
             for x in fit.quantities.values():
                 value = f"{x.value:>12.5g}{x.sigma:>12.2g}" if x.determined else f"{'undetermined':>24}"
                 lines.append(f"{c:<12}{x.name:<12}{value}{x.prior:>12.4g}{x.prior_sigma:>12.2g}  {x.unit}")
+            if fit.ripple is not None:
+                lines.append(
+                    f"{c:<12}ripple of {fit.ripple.amplitude:.2g}, which repeats every {2.0 * np.pi / fit.ripple.wave:.4g} of its way"
+                )
         return "\n".join([*lines, *self.notes()])
 
 
@@ -301,7 +316,17 @@ def identify_flexible(
             others = total - weights[c]
             mean = (total * delay - weights[c] * fit.own_delay[0]) / others
             fits[c] = replace(fit, estimate=_with_delay(fit.estimate, mean, others**-0.5))
+    fits = {c: replace(fit, ripple=_ripple(fit, chosen[c])) for c, fit in fits.items()}
     return FlexibleFit(machine, fits, float(delay), float(total**-0.5))
+
+
+def _ripple(fit: FlexibleJointFit, recordings: Sequence[JointRecording]) -> Ripple | None:
+    """What of a wave along the way is in the errors of the predicted deflections of a fit."""
+    s, made = fit.settings, [fit.predict(r) for r in recordings]
+    left = [samples.deflection - predicted for samples, predicted in made]
+    band = max(s.band or r.band for r in recordings)
+    lowpass = min(s.lowpass, *(0.4 * r.rate for r in recordings))
+    return find_ripple([samples for samples, _ in made], left, band, lowpass, fit.dead_zone)
 
 
 def _with_delay(found: ColouredPosterior, mean: float, sigma: float) -> ColouredPosterior:

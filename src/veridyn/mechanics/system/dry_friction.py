@@ -14,8 +14,8 @@ secant rule, so that reversals keep their time too.
 This is the step of :func:`~veridyn.mechanics.system.integrate.integrate`, whose inputs are functions of Python;
 :mod:`veridyn.mechanics.system.run_friction` is the same as machine code.
 
-The kinds coulomb, coulomb_forward, coulomb_backward and stribeck that act on coordinates are covered. Friction along the line between two
-places, and laws of one's own with a sign, stay as the model states them.
+The kinds coulomb, coulomb_forward, coulomb_backward, coulomb_along … coulomb_along4 and stribeck that act on coordinates are covered.
+Friction along the line between two places, and laws of one's own with a sign, stay as the model states them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import ALONG_KINDS
 from veridyn.model.elements.own_law import LOG_OFFSET
 from veridyn.model.machine import Machine
 
-KINDS = ("coulomb", "coulomb_forward", "coulomb_backward", "stribeck")
+KINDS = ("coulomb", "coulomb_forward", "coulomb_backward", "stribeck", *ALONG_KINDS)
 EXCHANGES = 10  # of all on the wrong side at once, for each unknown; then one at a time, which cannot cycle
 ROUNDING = 1e-14  # of the diagonal of H: added to it, so that dependent directions share a force
 Flags = NDArray[np.bool_]
@@ -74,39 +75,39 @@ class DryFriction:
 
     @cached_property
     def constant_limits(self) -> tuple[Array, Array] | None:
-        """:meth:`limits`, each (1, m), where they do not depend on speeds."""
-        if any(e.kind == "stribeck" for _, e, _ in self.elements):
+        """:meth:`limits`, each (1, m), where they do not depend on speeds and positions."""
+        if any(e.kind == "stribeck" or e.kind in ALONG_KINDS for _, e, _ in self.elements):
             return None
-        return self._limits(np.zeros((1, self.C.shape[1])))
+        none = np.zeros((1, self.C.shape[1]))
+        return self._limits(none, none)
 
-    def limits(self, qd: Array) -> tuple[Array, Array]:
-        """F of motion forwards and backwards, each (R, m), at rates (R, n)."""
+    def limits(self, q: Array, qd: Array) -> tuple[Array, Array]:
+        """F of motion forwards and backwards, each (R, m), at positions and rates (R, n)."""
         if self.constant_limits is None:
-            return self._limits(qd)
+            return self._limits(q, qd)
         ahead, back = (np.repeat(x, len(qd), axis=0) for x in self.constant_limits)
         return ahead, back
 
-    def _limits(self, qd: Array) -> tuple[Array, Array]:
+    def _limits(self, q: Array, qd: Array) -> tuple[Array, Array]:
         ahead, back = (np.zeros((len(qd), len(self.C))) for _ in range(2))
-        speeds = qd @ self.C.T
         for i, e, column in self.elements:
-            size = self.values[column] * _magnitude(e, speeds[:, i])
+            size = self.values[column] * _magnitude(e, q @ self.C[i], qd @ self.C[i])
             ahead[:, i] += 0.0 if e.kind == "coulomb_backward" else size
             back[:, i] += 0.0 if e.kind == "coulomb_forward" else size
         return ahead, back
 
-    def forces(self, qd: Array, shares: Array) -> Array:
-        """(R, n): what it does to the coordinates at rates (R, n) with shares s (R, m)."""
-        ahead, back = self.constant_limits or self._limits(qd)
+    def forces(self, q: Array, qd: Array, shares: Array) -> Array:
+        """(R, n): what it does to the coordinates at positions and rates (R, n) with shares s (R, m)."""
+        ahead, back = self.constant_limits or self._limits(q, qd)
         return -(ahead * np.maximum(shares, 0.0) + back * np.minimum(shares, 0.0)) @ self.C
 
-    def regressor(self, qd: Array, shares: Array) -> Array:
-        """(N, n, columns): by how much each parameter enters the joint forces Γ, at rates (N, n) and shares (N, m)."""
+    def regressor(self, q: Array, qd: Array, shares: Array) -> Array:
+        """(N, n, columns): by how much each parameter enters the joint forces Γ, at positions and rates (N, n) and shares (N, m)."""
         out = np.zeros((len(qd), self.C.shape[1], len(self.elements)))
         for k, (i, e, _) in enumerate(self.elements):
             low = 0.0 if e.kind == "coulomb_forward" else -1.0
             high = 0.0 if e.kind == "coulomb_backward" else 1.0
-            law = np.clip(shares[:, i], low, high) * _magnitude(e, qd @ self.C[i])
+            law = np.clip(shares[:, i], low, high) * _magnitude(e, q @ self.C[i], qd @ self.C[i])
             out[:, :, k] = law[:, None] * self.C[i]
         return out
 
@@ -125,8 +126,10 @@ def dry_friction(machine: Machine | Tree, values: Array) -> DryFriction | None:
     return DryFriction(np.array(list(combinations)), tuple(found), values) if found else None
 
 
-def _magnitude(e: Element, speed: Array) -> Array | float:
+def _magnitude(e: Element, c: Array, speed: Array) -> Array | float:
     """The law of a unit parameter without its sign."""
+    if e.kind in ALONG_KINDS:
+        return ((c - e.constant("middle")) / e.constant("half")) ** ALONG_KINDS[e.kind]
     if e.kind != "stribeck":
         return 1.0
     ratio = np.abs(speed / e.constant("speed"))
@@ -179,34 +182,41 @@ class StepPart:
 class HoldingSteps:
     """Steps of R states under dry friction that holds; :attr:`parts` are those of the last step.
 
-    `speeds`: where q̇ stands in a state. `rate`: the rates of states under given friction forces on the coordinates.
+    `positions`, `speeds`: where q and q̇ stand in a state. `rate`: the rates of states under given friction forces on the coordinates.
     """
 
     def __init__(
-        self, friction: DryFriction, rate: FrictionRate, speeds: slice, runs: int, name: str, advance: Advance = RK4
+        self,
+        friction: DryFriction,
+        rate: FrictionRate,
+        positions: slice,
+        speeds: slice,
+        runs: int,
+        name: str,
+        advance: Advance = RK4,
     ) -> None:
-        self.friction, self.rate, self.advance, self.speeds, self.name = friction, rate, advance, speeds, name
+        self.friction, self.rate, self.advance, self.name = friction, rate, advance, name
+        self.positions, self.speeds = positions, speeds
         self.shares = np.zeros((runs, len(friction.C)))
         self.parts: list[StepPart] = []
-        self._limits = (
-            None if friction.constant_limits is None else friction.limits(np.zeros((runs, friction.C.shape[1])))
-        )
+        none = np.zeros((runs, friction.C.shape[1]))
+        self._limits = None if friction.constant_limits is None else friction.limits(none, none)
         self._response = self._own = np.zeros(
             0
         )  # ∂q̈/∂f (R, n, m), of this step or of one before it, and −∂c̈_i/∂f_i (R, m)
 
     def at_instant(self, t: float, y: Array) -> Array:
         """The shares (R, m) at an instant: signs of the speeds, and at rest those that agree with the accelerations."""
-        friction, qd = self.friction, y[:, self.speeds]
+        friction, q, qd = self.friction, y[:, self.positions], y[:, self.speeds]
         w = qd @ friction.C.T
         if not len(self._response):
             self._refresh(t, y)
-        ahead, back, rest = self._bounds(qd)
+        ahead, back, rest = self._bounds(y)
         still = (np.abs(w) <= rest) & (rest > 0.0)
         shares = np.where(still, 0.0, np.sign(w))
         if still.any():
             self._refresh(t, y)
-            a = self.rate(t, y, friction.forces(qd, shares))[:, self.speeds] @ friction.C.T
+            a = self.rate(t, y, friction.forces(q, qd, shares))[:, self.speeds] @ friction.C.T
             for r in np.flatnonzero(still.any(axis=1)):
                 i = np.flatnonzero(still[r])
                 H = -friction.C[i] @ self._response[r][:, i]
@@ -231,9 +241,8 @@ class HoldingSteps:
 
     def _part(self, t: float, y: Array, h: float, parted: bool) -> StepPart:
         """From t to t + h, or to the first instant at which a combination that slides comes to rest."""
-        qd = y[:, self.speeds]
-        w = qd @ self.friction.C.T
-        rest = self._bounds(qd)[2]
+        w = y[:, self.speeds] @ self.friction.C.T
+        rest = self._bounds(y)[2]
         slides = (np.abs(w) > rest) & parted
         guess = np.where(np.abs(w) > rest, np.sign(w), self.shares)
         end, shares = self._balanced(t, y, h, guess, (rest > 0.0) & ~slides)
@@ -256,17 +265,19 @@ class HoldingSteps:
         stopped = crossed & (np.abs(after) <= np.maximum(scale, rest))
         stopped[r, i] = True
         time = t + place * h
-        arriving = self.rate(time, end, self.friction.forces(end[:, self.speeds], shares))[:, self.speeds].copy()
+        arriving = self.rate(time, end, self.friction.forces(end[:, self.positions], end[:, self.speeds], shares))[
+            :, self.speeds
+        ].copy()
         return StepPart(time, self._halted(end, stopped), shares, stopped, arriving)
 
     def _balanced(self, t: float, y: Array, h: float, shares: Array, holdable: Flags) -> tuple[Array, Array]:
         """States after h seconds and shares: as given, and of what is `holdable` those that agree with the speeds at the end."""
         friction, fresh = self.friction, False
-        ahead, back, rest = self._bounds(y[:, self.speeds])
+        ahead, back, rest = self._bounds(y)
         for trial in range(ITERATIONS):
 
             def under(time: float, state: Array, shares: Array = shares) -> Array:
-                return self.rate(time, state, friction.forces(state[:, self.speeds], shares))
+                return self.rate(time, state, friction.forces(state[:, self.positions], state[:, self.speeds], shares))
 
             end = self.advance(under, t, y, h)
             if not holdable.any():
@@ -299,12 +310,12 @@ class HoldingSteps:
         self._response = np.stack([self.rate(t, y, none - row)[:, self.speeds] - plain for row in C], axis=2)
         self._own = -np.einsum("mn,rnm->rm", C, self._response)
 
-    def _bounds(self, qd: Array) -> tuple[Array, Array, Array]:
+    def _bounds(self, y: Array) -> tuple[Array, Array, Array]:
         """Friction forwards and backwards, and the speed it takes away within AT_REST_S, each (R, m).
 
         That speed is 0 where friction cannot hold, as what it acts on is not free to move, or it does not resist.
         """
-        ahead, back = self._limits or self.friction.limits(qd)
+        ahead, back = self._limits or self.friction.limits(y[:, self.positions], y[:, self.speeds])
         holds = (ahead >= 0.0) & (back >= 0.0) & (self._own > 0.0)
         return ahead, back, np.where(holds, AT_REST_S * self._own * (ahead + back), 0.0)
 

@@ -329,7 +329,8 @@ def _holding(system: StateRates, dry: DryFriction, rate: Callable[[float, Array,
 
     tree = system.tree
     speeds = slice(-system.own - tree.n, -system.own or None)
-    return HoldingSteps(dry, rates, speeds, 1, tree.name)
+    first = -system.own - 2 * tree.n - 6 * (tree.base == "free")
+    return HoldingSteps(dry, rates, slice(first, first + tree.n), speeds, 1, tree.name)
 
 
 def _alone(holding: HoldingSteps) -> Callable[[float, Array, float], Array]:
@@ -340,7 +341,9 @@ def _trajectory(system: StateRates, clock: Array, y: Array, holding: HoldingStep
     def friction(t: float, state: Array) -> Array | None:
         if holding is None:
             return None
-        return holding.friction.forces(state[None, holding.speeds], holding.at_instant(t, state[None]))[0]
+        return holding.friction.forces(
+            state[None, holding.positions], state[None, holding.speeds], holding.at_instant(t, state[None])
+        )[0]
 
     found = [system.accelerations(t, state, friction(t, state)) for t, state in zip(clock, y, strict=True)]
     a = np.array([f[0] for f in found])

@@ -3,9 +3,10 @@
     y⁺ = y + h Σ_i b_i k_i,    k_i = f(y + h Σ_j A_ij k_j, u(t + c_i h), −Cᵀ f_dry),    S⁺_p = ∂y⁺/∂y S_p + ∂y⁺/∂x_p
 
 What a machine of some hundred operations does in a stage takes less time than to call its kernels and to go through its lists; written out,
-the stages of a step are one kernel without a loop. Dry friction has given forces over a part of a step, so it must neither fall with the
-speed nor grow with the load. :mod:`veridyn.mechanics.system.run_stages` and :mod:`veridyn.mechanics.system.run_sensitivity` state the same
-step for machines of any size, and take it where a formula has met no usable state.
+the stages of a step are one kernel without a loop. Dry friction has given forces over a part of a step, so it must neither change with
+speed and place nor grow with the load. :mod:`veridyn.mechanics.system.run_stages` and
+:mod:`veridyn.mechanics.system.run_sensitivity` state the same step for machines of any size, and take it where a formula has met no
+usable state.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.steps.record import TreeRecord, connect, record_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.elements.kinds import ALONG_KINDS
 from veridyn.symbolic.kernel import this_host
 
 FRICTION_KINDS = {
@@ -37,6 +38,7 @@ FRICTION_KINDS = {
     "coulomb_forward": k.FORWARDS,
     "coulomb_backward": k.BACKWARDS,
     "stribeck": k.FALLS,
+    **{kind: power * k.VARIES for kind, power in ALONG_KINDS.items()},
 }
 
 
@@ -120,7 +122,7 @@ class RunLayout:
         self._lay_out()
 
     def _write_out(self, sensitive: ColumnLayout) -> None:
-        """Make the step one formula, where that is short, and friction neither falls with the speed nor grows with the load."""
+        """Make the step one formula, where that is short, and the limits of dry friction are constant."""
         own = (
             self.often,
             self.lanes == 1,
@@ -130,11 +132,7 @@ class RunLayout:
             self.tree.base == "fixed",
         )
         stages, dry = len(self.rule.b), self.dry
-        if (
-            not all(own)
-            or self.tree.loops
-            or (dry is not None and any(e.kind == "stribeck" for _, e, _ in dry.elements))
-        ):
+        if not all(own) or self.tree.loops or (dry is not None and dry.constant_limits is None):
             return
         forward = self.made["FORWARD_KERNEL"]
         if self.varied is None and is_short(forward, stages):
@@ -370,6 +368,8 @@ class RunLayout:
             smooth = now.smooth_values
             for e, (_, element, column) in enumerate(now.elements):
                 W[at["VALUE"] + e] = values[column]
+                if element.kind in ALONG_KINDS:
+                    W[at["SPEED"] + e], W[at["EXPONENT"] + e] = element.constant("half"), element.constant("middle")
                 if element.kind == "stribeck":
                     W[at["SPEED"] + e] = element.constant("speed")
                     W[at["EXPONENT"] + e] = element.constant("exponent") if "exponent" in element.constants else 0.0

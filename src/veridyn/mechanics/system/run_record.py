@@ -80,7 +80,8 @@ SECTIONS = (
     BASE, INVERSE, LOOPS, BORDER, BORDER_RIGHT, UNIT, CLOSING,
     LEAP, NEARNESS, ACTING,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
-# Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
+# Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed,
+# 8 p where it changes along the way as u^p: SPEED is half of the way then, EXPONENT its middle).
 # Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
 # Block b: numbers of its coordinates, states, columns and combinations from COORDINATE_FROM[b] on …;
 # its sensitivities begin at S + BLOCK_AT[b], its right sides at S_RIGHT + RIGHT_AT[b]. TRIPLE: (entry of the regressor, place in S_RIGHT).
@@ -114,7 +115,7 @@ KERNELS = (
  STEP_KERNEL, TANGENT_KERNEL) = range(_after, _after + 6 * len(KERNELS), 6)  # fmt: skip
 # CLOCK: time of the run's start, of the interval since then, length of an interval, instant within it, limit of the nearness to singular
 START_TIME, INTERVAL_TIME, INTERVAL, INSTANT, NEAREST = range(5)
-BOTH_WAYS, FORWARDS, BACKWARDS, FALLS = 0, 1, 2, 4  # kinds of dry friction
+BOTH_WAYS, FORWARDS, BACKWARDS, FALLS, VARIES = 0, 1, 2, 4, 8  # kinds of dry friction
 DONE, ESCAPED, LAW_FAILED, UNBALANCED, SINGULAR = 0, 1, 2, 3, 4  # how a run ended
 SETTLE, STEP = range(2)  # what the code of friction is called for
 BEGIN, DIFFERENTIATE, HOLD_STILL, PASS_STOPS, LAW_SLOPES = range(5)  # and that of sensitivities

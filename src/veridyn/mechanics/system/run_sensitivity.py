@@ -98,6 +98,7 @@ from veridyn.mechanics.system.run_record import (
     TRIPLE,
     TRIPLES,
     VALUE,
+    VARIES,
     WRITTEN_OUT,
     C,
     S,
@@ -107,6 +108,7 @@ from veridyn.mechanics.system.run_stages import (
     acting_share,
     add_to,
     along_speed,
+    along_way,
     combine,
     copy,
     is_usable,
@@ -143,11 +145,17 @@ def law_slopes(I: Numbers, W: Array) -> int:
 
 
 @core
-def falling_slope(I: Numbers, W: Array, e: int, speed: float) -> float:
-    """The derivative of :func:`magnitude` by the speed."""
-    scale, power = W[I[SPEED] + e], W[I[EXPONENT] + e]
+def falling_slope(I: Numbers, W: Array, e: int, qd: int) -> float:
+    """The derivative of :func:`magnitude` by the speed, or by the position where it varies with that."""
+    scale, power, kind = W[I[SPEED] + e], W[I[EXPONENT] + e], I[I[KIND] + e]
+    if kind >= VARIES:
+        u, out = along_way(I, W, e, qd), float(kind // VARIES)
+        for _ in range(kind // VARIES - 1):
+            out *= u
+        return float(out / scale)
+    speed = along_speed(I, W, int(I[I[OF] + e]), qd)
     ratio = abs(speed / scale)
-    size = magnitude(I, W, e, speed)
+    size = magnitude(I, W, e, qd)
     inner = power * (ratio + LOG_OFFSET) ** (power - 1.0) if power > 0.0 else 2.0 * ratio
     return float(-size * size * inner * np.sign(speed / scale) / scale)
 
@@ -166,13 +174,14 @@ def linearise(I: Numbers, W: Array, shares: int) -> int:
         if status != DONE:
             return int(status)
     for e in range(I[ELEMENTS]):
-        if I[I[KIND] + e] >= FALLS:
+        if I[I[KIND] + e] >= FALLS and W[I[VALUE] + e] != 0.0:
             i = int(I[I[OF] + e])
-            slope = falling_slope(I, W, e, along_speed(I, W, i, I[STAGE] + n))
+            slope = falling_slope(I, W, e, I[STAGE] + n)
+            first = 0 if I[I[KIND] + e] >= VARIES else n
             slope *= acting_share(I, W, e, shares) * W[I[VALUE] + e]
             for a in range(n):
                 for b in range(n):
-                    W[I[DERIVATIVES] + a * width + n + b] += slope * W[I[C] + i * n + a] * W[I[C] + i * n + b]
+                    W[I[DERIVATIVES] + a * width + first + b] += slope * W[I[C] + i * n + a] * W[I[C] + i * n + b]
     return DONE
 
 
@@ -190,7 +199,7 @@ def set_right(I: Numbers, W: Array, shares: int) -> None:
     for k in range(I[FRICTION_TRIPLE + 1] // 2):
         at = I[FRICTION_TRIPLE] + 2 * k
         e = int(I[at])
-        law = acting_share(I, W, e, shares) * magnitude(I, W, e, along_speed(I, W, int(I[I[OF] + e]), I[STAGE] + n))
+        law = acting_share(I, W, e, shares) * magnitude(I, W, e, I[STAGE] + n)
         W[I[S_RIGHT] + I[at + 1]] += W[c + k] * law
     for k in range(I[CONSTANT_TRIPLE + 1] // 2):
         at = I[CONSTANT_TRIPLE] + 2 * k

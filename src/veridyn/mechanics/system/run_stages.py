@@ -39,6 +39,7 @@ from veridyn.mechanics.system.run_record import (
     FORCE,
     FORWARD_KERNEL,
     FORWARDS,
+    FREE,
     FROM_STATE,
     GIVEN,
     HOLDS,
@@ -73,6 +74,7 @@ from veridyn.mechanics.system.run_record import (
     TABLE_C,
     TO_SLOPE,
     VALUE,
+    VARIES,
     WANTED,
     WRITTEN_OUT,
     C,
@@ -155,11 +157,24 @@ def along_speed(I: Numbers, W: Array, i: int, qd: int) -> float:
 
 
 @core
-def magnitude(I: Numbers, W: Array, e: int, speed: float) -> float:
-    """The law of a unit parameter of friction element e, without its sign."""
+def along_way(I: Numbers, W: Array, e: int, qd: int) -> float:
+    """u = (c − middle)/half of an element that changes along the way, of the state whose rates begin at W[qd]."""
+    c = along_speed(I, W, int(I[I[OF] + e]), qd - I[COUNT] - 6 * I[FREE])
+    return float((c - W[I[EXPONENT] + e]) / W[I[SPEED] + e])
+
+
+@core
+def magnitude(I: Numbers, W: Array, e: int, qd: int) -> float:
+    """The law of a unit parameter of friction element e, without its sign, at rates that begin at W[qd], behind the coordinates."""
     if I[I[KIND] + e] < FALLS:
         return 1.0
-    ratio = abs(speed / W[I[SPEED] + e])
+    i = int(I[I[OF] + e])
+    if I[I[KIND] + e] >= VARIES:
+        u, out = along_way(I, W, e, qd), 1.0
+        for _ in range(I[I[KIND] + e] // VARIES):
+            out *= u
+        return float(out)
+    ratio = abs(along_speed(I, W, i, qd) / W[I[SPEED] + e])
     power = W[I[EXPONENT] + e]
     return float(1.0 / (1.0 + ((ratio + LOG_OFFSET) ** power if power > 0.0 else ratio * ratio)))
 
@@ -186,8 +201,10 @@ def set_limits(I: Numbers, W: Array, qd: int) -> None:
     for e in range(I[ELEMENTS]):
         i, kind = int(I[I[OF] + e]), I[I[KIND] + e]
         size = W[I[VALUE] + e]
+        if size == 0.0:  # as of terms that a search has not taken yet
+            continue
         if kind >= FALLS:
-            size *= magnitude(I, W, e, along_speed(I, W, i, qd))
+            size *= magnitude(I, W, e, qd)
         if kind % FALLS != BACKWARDS:
             W[I[AHEAD] + i] += size
         if kind % FALLS != FORWARDS:
@@ -208,11 +225,13 @@ def set_push(I: Numbers, W: Array, qd: int, shares: int) -> None:
     for e in range(I[ELEMENTS]):
         i, kind = int(I[I[OF] + e]), I[I[KIND] + e]
         share = W[shares + i]
+        if W[I[VALUE] + e] == 0.0:
+            continue
         if (kind % FALLS == FORWARDS and share < 0.0) or (kind % FALLS == BACKWARDS and share > 0.0):
             continue
         force = share * W[I[VALUE] + e]
         if kind >= FALLS:
-            force *= magnitude(I, W, e, along_speed(I, W, i, qd))
+            force *= magnitude(I, W, e, qd)
         for j in range(n):
             W[I[PUSH] + j] -= force * W[I[C] + i * n + j]
     for j in range(n):

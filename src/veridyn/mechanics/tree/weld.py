@@ -20,6 +20,7 @@ from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.of_machine import changes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import ALONG_KINDS
 from veridyn.model.elements.own_law import with_numbers
 from veridyn.model.graph import Body
 from veridyn.model.load import Drive, Transmission, moved_load
@@ -29,7 +30,9 @@ from veridyn.model.sensor import ON_COORDINATE
 from veridyn.spatial.inertia import INERTIAL, moved
 from veridyn.spatial.rotations import Placement, rot_z
 
-SHIFTED = {"spring": "rest", "cubic": "rest", "bump_stop": "gap"}  # the constant that b is taken off
+SHIFTED = {"spring": "rest", "cubic": "rest", "bump_stop": "gap"} | dict.fromkeys(
+    ALONG_KINDS, "middle"
+)  # what b is taken off
 NOT_SHIFTABLE = ("dead_zone", "relaxation")  # whose laws know the place c = 0
 
 

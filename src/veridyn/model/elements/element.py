@@ -204,6 +204,14 @@ def stribeck(on: str | Mapping[str, float], speed: float, value: float = NAN, na
     return Element(kind="stribeck", on=_on(on), value=value, name=name, constants={"speed": speed})
 
 
+def coulomb_along(
+    on: str | Mapping[str, float], middle: float, half: float, value: float = NAN, name: str = "", power: int = 1
+) -> Element:
+    """Dry friction that changes along the way: `value` u^power sign(v) with u = (c − middle)/half, beside a `coulomb`; power 1 to 4."""
+    kind = f"coulomb_along{power if power > 1 else ''}"
+    return Element(kind=kind, on=_on(on), value=value, name=name, constants={"middle": middle, "half": half})
+
+
 def motor_inertia(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
     """The inertia of a motor as seen from the coordinate, in kg*m^2 or kg."""
     return Element(kind="inertia", on=_on(on), value=value, name=name)

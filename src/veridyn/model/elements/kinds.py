@@ -13,6 +13,8 @@ damper_backward   v where v < 0       the same, backwards only                  
 coulomb           sign(v)             dry friction fs                              N*m | N
 coulomb_forward   1 where v > 0       the same, forwards only                      N*m | N
 coulomb_backward  −1 where v < 0      the same, backwards only                     N*m | N
+coulomb_along     u sign(v)           dry friction that changes along c, u =         N*m | N
+                                      (c − middle)/half; coulomb_along2 … 4 with u² … u⁴
 stribeck          sign(v)/(1+|v/vs|ⁿ) static friction above fs; `speed`, exponent  N*m | N
 tanh_friction     tanh(v/vs)          dry friction without a jump; vs its `speed`  N*m | N
 cubic             (c − rest)³         stiffness of third order                     N*m/rad^3 | N/m^3
@@ -254,7 +256,11 @@ EXPONENT = ConstantKind(
 SMOOTH = ConstantKind(
     key="speed", turning="rad/s", sliding="m/s", doc="the speed at which 76 % of it is reached", low=0.0
 )
+MIDDLE = ConstantKind(key="middle", turning="rad", sliding="m", doc="the middle of the way", default=0.0)
+HALF = ConstantKind(key="half", turning="rad", sliding="m", doc="half of the way", low=0.0)
 SPEED = ConstantKind(key="speed", turning="rad/s", sliding="m/s", doc="the speed at which half of it is left", low=0.0)
+
+ALONG_KINDS = {"coulomb_along": 1, "coulomb_along2": 2, "coulomb_along3": 3, "coulomb_along4": 4}  # the power of u
 
 KINDS: Mapping[str, ElementKind] = MappingProxyType(
     {
@@ -266,6 +272,10 @@ KINDS: Mapping[str, ElementKind] = MappingProxyType(
         "coulomb": _kind("fs", "N*m", "N", "dry friction"),
         "coulomb_forward": _kind("fsp", "N*m", "N", "dry friction forwards"),
         "coulomb_backward": _kind("fsn", "N*m", "N", "dry friction backwards"),
+        **{
+            kind: _kind(f"fq{kind[13:]}", "N*m", "N", "dry friction that changes along the way", MIDDLE, HALF)
+            for kind in ALONG_KINDS
+        },
         "stribeck": _kind("fst", "N*m", "N", "static above dry friction", SPEED, EXPONENT),
         "tanh_friction": _kind("ft", "N*m", "N", "dry friction without a jump", SMOOTH),
         "cubic": _kind("k3", "N*m/rad^3", "N/m^3", "stiffness of third order", REST),

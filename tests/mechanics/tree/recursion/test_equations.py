@@ -63,6 +63,8 @@ BASIS = {
     "damper_backward": lambda c, cd, cdd, s: np.minimum(cd, 0.0),
     "coulomb_forward": lambda c, cd, cdd, s: (cd > 0) * 1.0,
     "coulomb_backward": lambda c, cd, cdd, s: (cd < 0) * -1.0,
+    "coulomb_along": lambda c, cd, cdd, s: np.sign(cd) * (c - 0.2) / 0.7,
+    "coulomb_along4": lambda c, cd, cdd, s: np.sign(cd) * ((c - 0.2) / 0.7) ** 4,
     "stribeck": lambda c, cd, cdd, s: np.sign(cd) / (1.0 + (cd / 0.3) ** 2),
     "tanh_friction": lambda c, cd, cdd, s: np.tanh(cd / 0.3),
     "cubic": lambda c, cd, cdd, s: (c - 0.2) ** 3,
@@ -78,6 +80,7 @@ def test_column_of_each_kind(kind: str) -> None:
     """aᵢ times the basis of c = Σ aᵢ qᵢ, in the rows of the coordinates it acts on and nowhere else; four such elements on one machine."""
     special = {"drive_gain": {"signal": "current"}, "stribeck": {"constants": {"speed": 0.3}}}
     special["tanh_friction"] = special["stribeck"]
+    special["coulomb_along"] = special["coulomb_along4"] = {"constants": {"middle": 0.2, "half": 0.7}}
     special["cubic"] = {"constants": {"rest": 0.2}}
     special["bump_stop"] = special["dead_zone"] = {"constants": {"gap": 0.4}}
     places = ({"b": 1.0}, {"d": -2.0}, COMBINATION, {"a": 1.0, "b": 1.0, "c": 1.0})
