@@ -21,7 +21,7 @@ from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_toget
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.plausible import BEYOND_SIGMAS
-from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise, limit_of, of_several
+from veridyn.identify.diagnosis.score_test import LIKELY, MACHINE, ROTOR, Projected, TraceNoise, limit_of, of_several
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     CABLE,
@@ -137,6 +137,7 @@ class Questions:
         shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
         testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
         testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
+        testable.add((LATE_FORCE, MACHINE))  # what each of them cannot show is listed
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
 
     def limits(self, false_alarm_rate: float) -> dict[str, float]:
@@ -353,7 +354,8 @@ class Questions:
         kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
         if a.model.independent < MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]:
             return False
-        if kind in BEHIND_REVERSALS and any(c.kind in BEHIND_REVERSALS and c.where == where for c in self.taken):
+        behind = {c.where for c in self.taken if c.kind in BEHIND_REVERSALS}
+        if kind in BEHIND_REVERSALS and {where, MACHINE} & behind:
             return False  # what the nearest of a grid leaves of one looks like another
         if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0

@@ -150,15 +150,14 @@ def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
     offset = (sensor.cause.kind, structure.cause.kind) == (OFFSET, ASYMMETRIC)
     if offset and sensor.cause.where == structure.cause.where and sensor.criterion > structure.criterion:
         return sensor  # the dry part of that friction is an offset; nothing of the rest is seen
+    both = (sensor.criterion, structure.criterion)
     if structure.cause.kind in BEHIND_REVERSALS and sensor.cause.kind in BEHIND_REVERSALS:
         # Of one column each in the same few samples, whose scatter says little of either
-        gain = sensor.evidence - structure.evidence
-    else:
-        gain = sensor.criterion - structure.criterion
-    if gain <= STRONG:
+        both = (sensor.evidence, structure.evidence)
+    if both[0] - both[1] <= STRONG:
         return structure
     every = questions.family(structure.cause.kind)
-    return sensor if sensor.criterion > every + STRONG else structure
+    return sensor if both[0] > every + STRONG else structure
 
 
 DEFAULT = DiagnosisSettings()
