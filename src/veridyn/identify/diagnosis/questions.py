@@ -62,8 +62,7 @@ class Answer:
     """A cause with its `model`, asked about `beside` another: `coefficients` (k,) of its columns and the score of them together;
     `evidence`: 2 Δ log L.
 
-    `chance` that noise alone makes as much of it, by its score or its evidence, the larger, where few independent equations are worth less;
-    `criterion`: gain by Schwarz's criterion.
+    `chance` that noise alone makes as much of it, by its score or its evidence, the larger; `criterion`: gain by Schwarz's criterion.
     """
 
     cause: Cause
@@ -212,7 +211,6 @@ class Questions:
         shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
         grid = GRID_DEVIATION * abs(size) if cause.kind == LATE_FORCE else 0.0
         sigma = float(scores.sigma[0])
-        worth = min(1.0, model.independent / (MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]))
         # Noise makes what cannot be below zero in half of the logs in which it makes as much of it.
         sides = 0.5 if there == 1 and cause.kind in POSITIVE else 1.0
         if cause.also and there > 1:
@@ -226,7 +224,7 @@ class Questions:
             sigma=float(np.hypot(sigma, grid)),
             z=z,
             evidence=max(evidence, 0.0),
-            chance=sides * max(by_score, float(chdtrc(max(there, 1), worth * max(evidence, 0.0)))),
+            chance=sides * max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
             criterion=min(evidence, z**2) - there * self.price,
             shift=float(shift.max()),
             moved=self.fit.names[int(shift.argmax())],
@@ -348,12 +346,14 @@ class Questions:
         return [self.answer(replace(self.causes[members[first]], columns=columns, also=also), effects)]
 
     def possible(self, a: Answer) -> bool:
-        """Whether a cause of this size is one.
+        """Whether a cause of this size is one, and independent equations are enough to say so; those that its own noise leaves.
 
         A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is
         off by more than half a turn, no rotor or friction is below zero, and a gear that warms up rubs more at first.
         """
         kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
+        if a.model.independent < MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]:
+            return False
         behind = {c.where for c in self.taken if c.kind in BEHIND_REVERSALS}
         if kind in BEHIND_REVERSALS and {where, MACHINE} & behind:
             return False  # what the nearest of a grid leaves of one looks like another
