@@ -93,7 +93,11 @@ DAMAGED: dict[str, tuple[Change, int, str]] = {
         r"force of 'q4': its sign seems to be wrong[\s\S]*friction or a rotor is below zero",
     ),
     "force at the motor": (times(0.01, "tau_q2"), 0, r"force of 'q2': it seems to be 0.01\d* times what it should be"),
-    "late forces": (late, 0, r"measured forces are late or early[\s\S]*q1 4\d\.\d ms"),
+    "late forces": (
+        late,
+        0,
+        r"^((?!warning:).)*warning: forces: measured forces are late against the positions, all by one delay.*found 4\d\.\d ± ",
+    ),
     "gravity upside down": (UPSIDE_DOWN, 0, r"measured forces go against those the model's own values predict"),
     "zero of an encoder": (elbow, 0, r"position of 'q3': its measured position is not the one that follows"),
 }

@@ -68,7 +68,7 @@ def test_a_column_that_the_others_explain_adds_nothing() -> None:
     W, noise, rng = equations(2)
     p, s = Projected.of(W, noise), rng.normal(size=(N, R, 1))
     for known in (W @ np.arange(1.0, P + 1.0), np.zeros((N, R))):
-        again = p.with_column(known)
+        again = p.with_columns(known[:, :, None])
         assert np.array_equal(again.residual, p.residual) and again.tested(s).z == pytest.approx(p.tested(s).z)
 
 
@@ -96,7 +96,7 @@ def test_a_column_that_was_taken_in_is_explained() -> None:
     s = np.cumsum(rng.normal(size=(N, R)), axis=0)
     p = Projected.of(W, W.sum(axis=2) + s + noise)
     assert abs(p.tested(s[:, :, None]).z[0]) > 20.0
-    assert p.with_column(s).tested(s[:, :, None]).z[0] == 0.0
+    assert p.with_columns(s[:, :, None]).tested(s[:, :, None]).z[0] == 0.0
 
 
 def test_a_large_damage_does_not_hide_a_small_one() -> None:

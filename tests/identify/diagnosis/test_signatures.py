@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,11 +15,13 @@ from identify.smooth_arm import clean, drawn, forces, noisy, path, truth
 from strangers import untold_structure as u
 from strangers.pinocchio_logs import machine
 from veridyn.errors import Fault, IdentificationWarning
-from veridyn.identify.diagnosis.causes import KINDS, Damage
+from veridyn.identify.diagnosis.causes import KINDS, Cause, Damage, words_of
 from veridyn.identify.diagnosis.fit_check import with_traces
 from veridyn.identify.diagnosis.mistake import UNEXPLAINED, Mistake
+from veridyn.identify.diagnosis.questions import Answer, Questions
+from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.signature_samples import samples_of
-from veridyn.identify.diagnosis.signatures import deciding_recording, distinct, examine, signature_mistakes
+from veridyn.identify.diagnosis.signatures import deciding_recording, distinct, examine, most_likely, signature_mistakes
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
@@ -36,6 +40,20 @@ def test_an_offset_is_named_before_friction_of_which_it_is_a_part() -> None:
     assert (first[0].kind, first[0].where) == ("force offset", "q3")
     assert abs(first[0].size - 0.3) < 4.0 * first[0].sigma
     assert ("asymmetric friction", "q3") in {(d.kind, d.where) for d in first}
+
+
+def answer(kind: str, where: str, criterion: float) -> Answer:
+    cause = Cause(kind=kind, where=where, columns=np.zeros((1, 1, 1)))
+    return cast(Answer, SimpleNamespace(cause=cause, criterion=criterion, evidence=criterion))
+
+
+def test_an_offset_stands_before_its_own_friction_alone() -> None:
+    """A base that leans is a constant force on a rail: other structure that explains nearly as much comes before a sensor as ever."""
+    offset, friction = answer("force offset", "q1", 232.0), answer("asymmetric friction", "q1", 224.0)
+    gravity, none = answer("gravity direction", "", 222.5), cast(Questions, None)
+    assert most_likely([friction, offset], none) is offset
+    assert most_likely([friction, offset, gravity], none) is gravity
+    assert most_likely([answer("asymmetric friction", "q1", 240.0), offset], none).cause.kind == "asymmetric friction"
 
 
 @pytest.mark.parametrize("seconds", [0.02, 0.05])
@@ -59,6 +77,20 @@ def test_a_delay_is_no_friction_that_yields(seconds: float) -> None:
     found = groups(u.late_force, 2, seconds, 102)
     assert [(d.kind, d.where) for d in (g[0] for g in found)] == [("late force", "q3")]
     assert abs(found[0][0].size - seconds) < 0.2 * seconds
+
+
+@pytest.mark.parametrize("seconds", [0.02, -0.045])
+def test_forces_that_are_late_alike_have_one_delay(seconds: float) -> None:
+    """Forces by Pinocchio, as they were some time before: one number stands for all joints, known to a fifth, the grid's deviation."""
+    robot, log = machine(u.four_joints()), u.untold(u.late_force, 2, 0.0, 102).log
+    m = vd.motion(robot, log, vd.Signals(trim=0.2))
+    assert m.forces is not None
+    before = np.stack([np.interp(m.t - seconds, m.t, y) for y in m.forces.T], axis=1)
+    late = replace(m, forces=before)[50:-50]
+    found = examine(vd.identify(robot, late, diagnose="off"), [late], Sampling()).found
+    assert [(d.kind, d.where) for d in (g[0] for g in found)] == [("late force", MACHINE)]
+    assert abs(found[0][0].size - seconds) < 0.2 * abs(seconds)
+    assert "all by one delay" in words_of(robot, found[0][0]).what
 
 
 def test_what_was_found_is_not_named_again() -> None:

@@ -107,7 +107,7 @@ def test_a_low_pass_is_that_of_scipy() -> None:
     """(F_τ − F)/τ by the difference equation of a filter of first order, a step of 1 ms, behind its start; a delay moves the force."""
     t = np.arange(4000) * 1e-3
     force = np.sin(3.0 * t) + 0.5 * np.sin(11.0 * t + 1.0)
-    lines = {LOW_PASS_TIMES[k]: (slow[0], even[0], late[0]) for k, slow, even, late in low_passed(force[None], 1e-3)}
+    lines = {LOW_PASS_TIMES[k]: (slow[0], even[0], late[0]) for k, slow, even, late, _ in low_passed(force[None], 1e-3)}
     tau = 0.03
     slow, even, late = lines[tau]
     a = np.exp(-1e-3 / tau)

@@ -20,6 +20,7 @@ from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.model.machine import Machine
 
 ENCODER_ZERO, DRIFTING_ENCODER = "encoder zero", "encoder drift"
+FORCES = "forces"  # the place of what is wrong with all of them
 MOMENTS = 16  # at which a load may be taken up: a sixteenth of a log beside the right one costs a few per cent of the evidence
 POSITIVE = (
     s.ROTOR,
@@ -83,12 +84,13 @@ def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
         sensor = kind in (s.LOW_PASS, s.LATE_FORCE, s.IN_STEPS)
         even = by_option.get((s.ZERO_PHASE, option % s.WHOLE)) if sensor and kind != s.IN_STEPS else None
         for j, row in enumerate(x.rows):
-            if kind == s.ZERO_PHASE or not x.measured[j] or row in (coupled if sensor else acting):
+            if kind == s.ZERO_PHASE or option >= s.EARLY or not x.measured[j] or row in (coupled if sensor else acting):
                 continue
             columns, beside = (None if lines is None else _in_row(x, j, lines) for lines in (parts, even))
             assert columns is not None
             yield Cause(kind=kind, where=row, columns=columns, option=option, beside=beside)
     yield from _encoders(x, moving)
+    yield from _one_clock(x)
     at_places: dict[tuple[str, str, int], list[Array]] = {}
     for line, column in x.whole.items():
         at_places.setdefault((line.kind, line.where, line.option), []).append(column)
@@ -121,6 +123,17 @@ def _in_row(x: Samples, j: int, lines: Sequence[Array]) -> Array:
     columns = np.zeros((*x.y.shape, len(lines)))
     columns[:, j] = np.stack([line[:, j] for line in lines], axis=1)
     return columns
+
+
+def _one_clock(x: Samples) -> Iterator[Cause]:
+    """All forces late by one delay: recorded by another clock than the positions."""
+    if np.count_nonzero(x.measured) < 2:
+        return
+    yield Cause(kind=s.LATE_FORCE, where=MACHINE, columns=(-x.rates * x.measured)[:, :, None])
+    for (kind, option, _), line in x.own.items():
+        if kind == s.LATE_FORCE:
+            column, even = (v * x.measured for v in (line, x.own[s.ZERO_PHASE, option % s.WHOLE, 0]))
+            yield Cause(kind=kind, where=MACHINE, columns=column[:, :, None], option=option, beside=even[:, :, None])
 
 
 def _encoders(x: Samples, moving: set[str]) -> Iterator[Cause]:
@@ -301,6 +314,12 @@ def _late_force(at: _Place, d: Damage) -> Words:
     return Words(what, f"force of '{at.name}'", "channels on one clock", _size(d, "ms", 1e3), hint)
 
 
+def _one_delay(_machine: Machine, d: Damage) -> Words:
+    what = f"measured forces are {'late' if d.size > 0.0 else 'early'} against the positions, all by one delay."
+    hint = "Write clock: {delays: correct} to take it out, and look at the clocks of both."
+    return Words(what, FORCES, "channels on one clock", _size(d, "ms", 1e3), hint)
+
+
 def _low_pass(at: _Place, d: Damage) -> Words:
     what = "it lags as behind a low-pass: a drive that filters the torque it reports."
     hint = "Look for the filter of the drive and switch it off, or pass the positions through the same one."
@@ -400,5 +419,6 @@ _OF_MACHINE: Mapping[str, Callable[[Machine, Damage], Words]] = {
     "machine size": _machine_size,
     s.GRAVITY: _gravity,
     s.PAYLOAD: _payload,
+    s.LATE_FORCE: _one_delay,
 }
-KINDS = (*_OF_JOINT, *_OF_MACHINE)
+KINDS = tuple(dict.fromkeys((*_OF_JOINT, *_OF_MACHINE)))

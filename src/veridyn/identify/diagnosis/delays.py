@@ -6,17 +6,22 @@ no delay by definition: what is found is the delay of forces against positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veridyn.identify.diagnosis.causes import Cause
 from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence, share
 from veridyn.identify.diagnosis.geometry import PASSES
-from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S
+from veridyn.identify.diagnosis.likelihood import NoisyEquations
+from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S, Samples
+from veridyn.identify.diagnosis.structure import LATE_FORCE
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+
+PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
 
 
 @dataclass(frozen=True)
@@ -106,3 +111,29 @@ def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping
         inside = (m.t >= m.t[0] + longest) & (m.t <= m.t[-1] - longest)
         out.append(replace(m, forces=forces)[inside])
     return out
+
+
+def late_causes(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
+    """For each row the column of the delay of the grid that its residual speaks for most, and by how many deviations of white noise.
+
+    A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
+    """
+    coupled = {c for d in x.drives for c, a in zip(x.coordinates, d.turns, strict=True) if a}
+    for j, row in enumerate(x.rows):
+        if not x.measured[j] or not len(x.delays) or row in coupled:
+            continue
+        lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
+        pulses = lines.shape[1] - 1  # each by itself, the smooth part by itself, and each with it
+        # As the equations are: an autoregression of the residual would take pulses for noise of their length.
+        alone, weighted = np.eye(pulses + 1), lines * model.weight[:, j : j + 1]
+        scores = model.plain.scores_of_row(j, weighted, np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
+        friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
+        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > PROBABLE * np.sqrt(2.0)
+        z = np.where(np.tile(behind, 2) & (whole * smooth > 0.0), np.abs(whole), 0.0)
+        if z.any():
+            column = np.zeros_like(x.y)
+            column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
+            yield (
+                float(z.max()),
+                Cause(kind=LATE_FORCE, where=row, columns=column[:, :, None], option=1 + int(np.argmax(z))),
+            )

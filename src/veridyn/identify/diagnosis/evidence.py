@@ -179,7 +179,7 @@ class Evidence:
         few = self._moments_of(others, FEW_STEP)
         return [self._hopeless(moments, y, o) for (moments, y), o in zip(few, others, strict=True)]
 
-    @property
+    @cached_property
     def _place(self) -> list[int]:
         """Which coordinates the rows are."""
         return [self.machine.coordinates.index(r) for r in self.rows]
@@ -190,14 +190,20 @@ class Evidence:
         A model that does not has ‖r_j‖² ≤ exp(STRONG/n_j) ‖own_j‖² in all of them (:meth:`_gain`), and so the sum of these ratios, which
         least squares with weights of its own minimises, is below the sum of the limits.
         """
-        weights, count = 1.0 / self._own_squares, independent(self._own_residual) * (1.0 - 1.0 / MIN_SAMPLES_PER_COLUMN)
+        weights = 1.0 / self._own_squares
         if other.forces is not None:
             forces = other.forces[np.ix_(self._place, self._place)]
             if np.any(np.count_nonzero(forces, axis=0) != 1) or np.any(np.count_nonzero(forces, axis=1) != 1):
                 return False  # the noise of several channels is in a row
             channel = np.argmax(forces != 0.0, axis=1)
             weights = weights[channel] / forces[np.arange(len(channel)), channel] ** 2
-        return moments.least(y, weights) > float(np.sum(np.exp(STRONG / np.maximum(count, 1.0))))
+        return moments.least(y, weights) > self._most_left
+
+    @cached_property
+    def _most_left(self) -> float:
+        """Σ_j exp(STRONG/n_j) of the data as they are."""
+        count = independent(self._own_residual) * (1.0 - 1.0 / MIN_SAMPLES_PER_COLUMN)
+        return float(np.sum(np.exp(STRONG / np.maximum(count, 1.0))))
 
     def _gain(self, r: Array) -> float:
         """2 Δ log L of residuals (rows, N) over those of the data as they are."""

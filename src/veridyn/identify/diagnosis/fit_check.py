@@ -21,7 +21,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from veridyn.errors import IdentificationError, VeridynError
-from veridyn.identify.diagnosis.causes import STRUCTURE
+from veridyn.identify.diagnosis.causes import FORCES, STRUCTURE
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces, independent_share
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import (
@@ -44,7 +44,7 @@ from veridyn.identify.diagnosis.plausible import (
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.replacements import find_mistakes, most_left
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
-from veridyn.identify.diagnosis.structure import quantised
+from veridyn.identify.diagnosis.structure import LATE_FORCE, quantised
 from veridyn.identify.estimator import OLS, WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
@@ -190,12 +190,12 @@ def with_traces(
     """The same with positions that are exchanged from a moment on, or with traces of causes, which take the place of rows that contradict
     each other, and of rows that nothing explains where the causes explain them.
 
-    Structure that the model lacks takes the place of delays, another gravity and bodies that sit elsewhere as well, which it looks like,
-    unless these are much likelier. Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of
-    parameters leave none, so that traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the
-    same, and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show
-    is added to `untestable`. `samples`: at most so many are looked at, all if left out. `noise_asked`: bias by noise of positions is among
-    the mistakes where there is one.
+    Structure that the model lacks, and one delay of all forces, take the place of delays of each, another gravity and bodies that sit
+    elsewhere as well, which they look like, unless these are much likelier. Mistakes that leave more in the residual than such traces are
+    not searched any further; wrong signs of parameters leave none, so that traces may say where they come from. Errors of known parameters
+    that are stated to be uncertain leave the same, and so does noise of currents where the gains of drives are estimated; such fits are not
+    asked. Damage that this log cannot show is added to `untestable`. `samples`: at most so many are looked at, all if left out.
+    `noise_asked`: bias by noise of positions is among the mistakes where there is one.
     """
     fit = fit.for_white_noise()
     exchanged = attempt(
@@ -220,7 +220,10 @@ def with_traces(
         ),
         failed,
     )
-    if not causes or (kinds & set(SYMPTOMS) and causes[0].kind not in STRUCTURE):
+    if not causes:
+        return found
+    one_clock = (causes[0].kind, causes[0].fault.where) == (LATE_FORCE, FORCES)
+    if kinds & set(SYMPTOMS) and causes[0].kind not in STRUCTURE and not one_clock:
         return found
     explained = sum(m.finding(1).evidence for m in causes if m.kind == causes[0].kind)
     if any(m.finding(1).evidence > explained + STRONG for m in found if m.kind in SYMPTOMS):

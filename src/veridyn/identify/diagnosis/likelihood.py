@@ -77,9 +77,7 @@ class NoisyEquations:
         S = S * self.weight[:, :, None]
         size = np.sqrt(np.einsum("nrk,nrk->k", S, S))
         S = S / np.where(size > 0.0, size, 1.0)
-        plain = self.plain
-        for k in range(S.shape[2]):
-            plain = plain.with_column(S[:, :, k])
+        plain = self.plain.with_columns(S)
         raw = _autocovariances(plain.residual, self.used, self.lags)
         # What the parameters take of the noise is a share of it, whatever its size.
         size = raw[:, :1] / np.maximum(self.raw[:, :1], np.finfo(float).tiny)
@@ -87,9 +85,7 @@ class NoisyEquations:
         made = _finished(self.used, self.weight, self.regressor, S, self.y, plain, covariances, raw)
         if made.loss < self.loss:
             return made
-        columns, white = _filtered(S, self.filters) * self.again[:, :, None], self.white
-        for k in range(S.shape[2]):
-            white = white.with_column(columns[:, :, k])
+        white = self.white.with_columns(_filtered(S, self.filters) * self.again[:, :, None])
         loss = _loss(self.used, self.again, white)
         if made.loss <= loss:
             return made
@@ -157,9 +153,8 @@ def _finished(
     left = _filtered(plain.residual[:, :, None], filters)[:, :, 0]
     again = _weight(valid, left)
     W_white, S_white = (_filtered(X, filters) * again[:, :, None] for X in (W, S))
-    white = before = Projected.of(W_white, _filtered(y[:, :, None], filters)[:, :, 0] * again)
-    for k in range(S.shape[2]):
-        white = white.with_column(S_white[:, :, k])
+    before = Projected.of(W_white, _filtered(y[:, :, None], filters)[:, :, 0] * again)
+    white = before.with_columns(S_white)
     return NoisyEquations(
         used=used,
         weight=weight,

@@ -8,7 +8,7 @@ spectrum explains them nearly as well as the cause does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,11 +16,12 @@ from scipy.special import chdtrc
 
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
+from veridyn.identify.diagnosis.delays import PROBABLE, late_causes
 from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_together, turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.plausible import BEYOND_SIGMAS
-from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise, limit_of, of_several
+from veridyn.identify.diagnosis.score_test import LIKELY, MACHINE, ROTOR, Projected, TraceNoise, limit_of, of_several
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     CABLE,
@@ -37,18 +38,19 @@ from veridyn.identify.diagnosis.structure import (
 )
 from veridyn.identify.result import Fit
 
-# Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
-LEAST_SIZE = 0.003
+LEAST_SIZE = (
+    0.003  # of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+)
 LEADING = 2  # causes of structure and as many of sensors, as the equations are and whitened, whose models are compared
 TOGETHER = 3  # causes that are asked together where none is clear by itself
-PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry friction shows where its speed turns
 OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)  # where one of a machine has it
 ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
-# Of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
-GEARS_SHARE = 0.5
+GEARS_SHARE = (
+    0.5  # of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
+)
 STEPPING = (LOAD_FRICTION, STRIBECK, WARM_UP)  # of which windows of samples hide what every reversal shows: asked twice
 PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 LEAST = float(np.finfo(float).tiny)
@@ -135,6 +137,7 @@ class Questions:
         shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
         testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
         testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
+        testable.add((LATE_FORCE, MACHINE))  # what each of them cannot show is listed
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
 
     def limits(self, false_alarm_rate: float) -> dict[str, float]:
@@ -156,18 +159,19 @@ class Questions:
 
     def leading(self) -> list[Answer]:
         """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
-        late = [c for _, c in sorted(_late(self.x, self.model), key=lambda found: -found[0])[:LEADING]]
+        late = [c for _, c in sorted(late_causes(self.x, self.model), key=lambda found: -found[0])[:LEADING]]
         chosen: dict[int, Cause] = {}
         structural = np.array([c.structural for c in self.causes])
+        one_sided = np.array([c.kind in POSITIVE and c.columns.shape[2] == 1 for c in self.causes])
         for p, rest in zip((self.model.plain, self.model.white), self.rests, strict=True):
             gains = self._gains(p, rest)
+            below = one_sided & (p.scores(rest)[[part.start for part in self.parts]] < 0.0)
             for kind in (structural, ~structural):
-                order = [int(k) for k in np.argsort(-np.where(kind, gains, -np.inf)) if kind[k] and gains[k] > 0.0]
                 seen: set[tuple[str, str]] = set()
-                for k in order:
+                for k in [k for k in np.argsort(-gains).tolist() if kind[k] and gains[k] > 0.0]:
                     if self.causes[k].name not in seen and len(seen) < LEADING:
                         seen.add(self.causes[k].name)
-                        if k not in chosen:
+                        if not below[k]:
                             chosen[k] = self.causes[k]
         return [self.answer(c, self.effects[:, self.parts[k]]) for k, c in chosen.items()] + [
             self.answer(c, self.first.plain.effects(c.columns * self.first.weight[:, :, None])) for c in late
@@ -237,8 +241,8 @@ class Questions:
         if not best:
             return -np.inf
         columns = np.concatenate([rest[:, :, part] for _, part in best.values()], axis=2)
-        left = p.unexplained(columns)
         there = np.count_nonzero(columns.any(axis=(0, 1)))
+        left = p.unexplained(columns)
         return float(p.residual.size * np.log(np.sum(p.residual**2) / np.sum(left**2))) - there * self.price
 
     def _white_gain(self, k: int) -> float:
@@ -249,32 +253,36 @@ class Questions:
         """Answers of what gears have at several places at once, where each by itself may be too little to be seen.
 
         Gears are where motors are: not at joints that motors turn together. What cannot be below zero is left out where it is: under noise
-        alone those that are left, k of them, have χ² of k degrees.
+        alone those that are left, k of them, have χ² of k degrees. Of options (speeds, times, distances) the clearest is asked.
         """
-        families: dict[tuple[str, int], list[int]] = {}
+        families: dict[str, dict[int, list[int]]] = {}
         together = turned_together(self.fit.described)
         for k, c in enumerate(self.causes):
             if c.kind in OF_EVERY_GEAR and c.where not in together and self.rests[1][:, :, self.parts[k]].any():
-                families.setdefault((c.kind, c.option), []).append(k)
+                families.setdefault(c.kind, {}).setdefault(c.option, []).append(k)
         answers: list[Answer] = []
-        for (kind, _), every in families.items():
-            members = self._above_zero(every) if kind in POSITIVE else every
-            rest = [self.rests[1][:, :, self.parts[k]] for k in members]
-            if len(members) > 1 and self._promises(np.concatenate(rest, axis=2)):
-                answers.append(self._together_at(members))
-            if kind in ALIKE and len(every) > 1:
-                answers += self._alike_at(every)
+        for kind, options in families.items():
+            asked = [self._above_zero(every) if kind in POSITIVE else every for every in options.values()]
+            chances = [self._chance(members) if len(members) > 1 else 1.0 for members in asked]
+            if min(chances) < PROMISING:
+                answers.append(self._together_at(asked[int(np.argmin(chances))]))
+            answers += [
+                a for every in options.values() if kind in ALIKE and len(every) > 1 for a in self._alike_at(every)
+            ]
         return answers
 
-    def _promises(self, rest: Array) -> bool:
-        """Whether white noise would seldom make as much of columns behind the filters: others are not asked with a noise of their own."""
+    def _chance(self, members: Sequence[int]) -> float:
+        """That white noise makes as much of these causes behind the filters: what it makes often is not asked with a noise of its own."""
+        return self._chance_of(np.concatenate([self.rests[1][:, :, self.parts[k]] for k in members], axis=2))
+
+    def _chance_of(self, rest: Array) -> float:
         gain = self.model.white.gain_together(rest) / self.model.white.white_variance
-        return bool(chdtrc(rest.shape[2], max(gain, 0.0)) < PROMISING)
+        return float(chdtrc(rest.shape[2], max(gain, 0.0)))
 
     def stepping(self) -> list[Cause]:
         """Causes that step where a speed turns, of which white noise would seldom make as much."""
-        rests = (self.rests[1][:, :, part] for part in self.parts)
-        return [c for c, x in zip(self.causes, rests) if c.kind in STEPPING and x.any() and self._promises(x)]
+        own = [k for k, c in enumerate(self.causes) if c.kind in STEPPING and self.rests[1][:, :, self.parts[k]].any()]
+        return [self.causes[k] for k in own if self._chance([k]) < PROMISING]
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
@@ -330,7 +338,7 @@ class Questions:
         def together(parts: Sequence[Array]) -> Array:
             return np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)
 
-        if not self._promises(together([self.rests[1][:, :, self.parts[k]] for k in members])):
+        if self._chance_of(together([self.rests[1][:, :, self.parts[k]] for k in members])) >= PROMISING:
             return []
         columns = together([self.causes[k].columns for k in members])
         effects = together([self.effects[:, self.parts[k]] for k in members])
@@ -344,24 +352,23 @@ class Questions:
         off by more than half a turn, no rotor or friction is below zero, and a gear that warms up rubs more at first.
         """
         kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
-        machine = self.fit.described
         if a.model.independent < MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]:
             return False
-        if kind in BEHIND_REVERSALS and any(c.kind in BEHIND_REVERSALS and c.where == where for c in self.taken):
+        behind = {c.where for c in self.taken if c.kind in BEHIND_REVERSALS}
+        if kind in BEHIND_REVERSALS and {where, MACHINE} & behind:
             return False  # what the nearest of a grid leaves of one looks like another
         if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0
         if kind == WARM_UP:
             return float(a.size * a.coefficients @ np.linalg.norm(a.cause.columns, axis=(0, 1))) > 0.0
         if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
-            return not turns_round(machine, where) or size <= np.pi
+            return not turns_round(self.fit.described, where) or size <= np.pi
         if kind == "machine size":
             return size >= LEAST_SIZE
         if kind not in (LATE_FORCE, LOW_PASS):
             return True
-        if size <= 0.5 * self.clock + GRID_DEVIATION * size:
-            return False
-        if a.cause.beside is not None and not _seen_beside(a, a.cause.beside):
+        short = size <= 0.5 * self.clock + GRID_DEVIATION * size
+        if short or (a.cause.beside is not None and not _seen_beside(a, a.cause.beside)):
             return False
         plain = next((c for c in self.causes if c.name == (LATE_FORCE, where)), a.cause)
         smooth = kind == LATE_FORCE and a.cause.option == 0
@@ -378,8 +385,7 @@ class Questions:
             if gains[best] <= 0.0:
                 break
             chosen.append(best)
-            for k in range(self.parts[best].start, self.parts[best].stop):
-                p = p.with_column(rest[:, :, k])
+            p = p.with_columns(rest[:, :, self.parts[best]])
             rest = p.beside(rest)
         if len(chosen) < 2:
             return []
@@ -404,37 +410,9 @@ def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
     return np.asarray(np.abs(effects * sizes) / deviations[:, None], dtype=np.float64)
 
 
-def _late(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
-    """For each row the column of the delay of the grid that its residual speaks for most, and by how many deviations of white noise.
-
-    A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
-    """
-    coupled = {c for d in x.drives for c, a in zip(x.coordinates, d.turns, strict=True) if a}
-    for j, row in enumerate(x.rows):
-        if not x.measured[j] or not len(x.delays) or row in coupled:
-            continue
-        lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
-        pulses = lines.shape[1] - 1  # each by itself, the smooth part by itself, and each with it
-        # As the equations are: an autoregression of the residual would take pulses for noise of their length.
-        alone, weighted = np.eye(pulses + 1), lines * model.weight[:, j : j + 1]
-        scores = model.plain.scores_of_row(j, weighted, np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
-        friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
-        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > PROBABLE * np.sqrt(2.0)
-        z = np.where(np.tile(behind, 2) & (whole * smooth > 0.0), np.abs(whole), 0.0)
-        if z.any():
-            column = np.zeros_like(x.y)
-            column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
-            yield (
-                float(z.max()),
-                Cause(kind=LATE_FORCE, where=row, columns=column[:, :, None], option=1 + int(np.argmax(z))),
-            )
-
-
 def _seen_beside(a: Answer, others: Array) -> bool:
     """Whether a cause of one column is seen, with the same sign, beside columns (N, R, m) that look like it."""
-    p = a.model.before
-    for k in range(others.shape[2]):
-        p = p.with_column(a.model.filtered(others[:, :, k : k + 1])[:, :, 0])
+    p = a.model.before.with_columns(a.model.filtered(others))
     return float(p.tested(a.model.filtered(a.cause.columns)).z[0]) * np.sign(a.size) > LIKELY
 
 
@@ -443,8 +421,7 @@ def _smooth_too(model: NoisyEquations, whole: Array, smooth: Array, size: float)
 
     Both (N, R, 1), the whole one in the model. Where that is not so, friction yields before it slides, which is no damage of the log.
     """
-    p = model.before
     friction, smooth = (model.filtered(v) for v in (whole - smooth, smooth))
-    found = p.with_column(friction[:, :, 0]).tested(smooth)
+    found = model.before.with_columns(friction).tested(smooth)
     apart = abs(size - float(found.sizes[0])) / np.hypot(GRID_DEVIATION * size, found.sigma[0])
     return bool(float(found.z[0]) * np.sign(size) > SMOOTH_PART and apart < SAME_DELAY)

@@ -205,9 +205,13 @@ class Projected:
         inverse = np.linalg.pinv(G * scale[:, :, None] * scale[:, None], rcond=ROUNDING, hermitian=True)
         return np.asarray(np.einsum("mk,mkl,ml->m", g * scale, inverse, g * scale), dtype=np.float64)
 
+    def scores(self, rest: Array) -> Array:
+        """Σ s_⊥ᵀ r of columns beside the regressor (N, R, k): their sizes have its sign."""
+        return np.asarray(self.residual.ravel() @ rest.reshape(-1, rest.shape[2]), dtype=np.float64)
+
     def gains(self, rest: Array) -> Array:
         """By how much each column beside the regressor lessens the sum of squared residuals (k,)."""
-        g, norms = self.residual.ravel() @ rest.reshape(-1, rest.shape[2]), np.einsum("nrk,nrk->k", rest, rest)
+        g, norms = self.scores(rest), np.einsum("nrk,nrk->k", rest, rest)
         return np.divide(g**2, norms, out=np.zeros_like(g), where=norms > 0.0)
 
     def scores_of_row(self, row: int, lines: Array, sums: Array) -> Array:
@@ -231,15 +235,23 @@ class Projected:
         """The residual (N, R) that is left with columns (N, R, k), as :meth:`beside` gives them, in the regressor all at once."""
         return np.asarray(self.residual - rest @ self.sizes_of(rest), dtype=np.float64)
 
-    def with_column(self, s: Array) -> Projected:
-        """The same with a column s (N, R) in the regressor; one that the others explain whole adds nothing."""
-        rest = self.beside(s[:, :, None])
-        size = float(np.linalg.norm(rest))
-        if size == 0.0:
+    def with_columns(self, S: Array) -> Projected:
+        """The same with columns S (N, R, k) in the regressor; what the others explain whole adds nothing."""
+        rest = self.beside(S).reshape(self.residual.size, S.shape[2])
+        least, residual = INSEPARABLE * np.linalg.norm(S.reshape(rest.shape), axis=0), self.residual.ravel()
+        units: list[Array] = []
+        for k, own in enumerate(rest.T.copy()):
+            for unit in units:
+                own -= unit * float(unit @ own)
+            size = float(np.linalg.norm(own))
+            if size > least[k]:
+                units.append(own / size)
+                residual = residual - units[-1] * float(units[-1] @ residual)
+        if not units:
             return self
-        unit = rest / size
-        residual = self.residual - unit[:, :, 0] * float(np.sum(unit[:, :, 0] * self.residual))
-        return replace(self, appended=np.concatenate([self.appended, unit], axis=2), residual=residual)
+        more = np.stack(units, axis=1).reshape(*self.residual.shape, -1)
+        appended = np.concatenate([self.appended, more], axis=2)
+        return replace(self, appended=appended, residual=residual.reshape(self.residual.shape))
 
 
 def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:

@@ -31,6 +31,7 @@ from veridyn.identify.diagnosis.drives import CoupledDrive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
 from veridyn.identify.diagnosis.structure import (
+    EARLY,
     IN_STEPS,
     LATE_FORCE,
     LONGEST_LAG_SHARE,
@@ -298,9 +299,9 @@ def _part(
         """A line (R, N) of the samples of the equations themselves, added over windows (N, R)."""
         return (_added(line, weight * there, numbers, width)[1].T / root)[kept]
 
-    for k, slow, even, whole_force in low_passed(forces, step):
+    for k, slow, even, whole_late, whole_early in low_passed(forces, step):
         own[LOW_PASS, k, 0], own[ZERO_PHASE, k, 0] = samples(slow), samples(even)
-        own[LATE_FORCE, WHOLE + k, 0] = samples(whole_force)
+        own[LATE_FORCE, WHOLE + k, 0], own[LATE_FORCE, EARLY + k, 0] = samples(whole_late), samples(whole_early)
     given = np.full((R, N), np.nan)
     if part.forces is not None:
         given = part.forces[:, [machine.coordinates.index(row) for row in rows]].T

@@ -110,7 +110,7 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
             possible = clear = [a for a in questions.together() if is_clear(a) and questions.possible(a)]
         if not clear:
             break
-        best = _best(clear, questions)
+        best = most_likely(clear, questions)
         questions.take(best)
         group = [best.damage]
         # Also such as are not significant by themselves: what is nearly as likely as the best is not separated from it.
@@ -134,31 +134,33 @@ def clearest(questions: Questions, limits: Mapping[str, float]) -> list[list[Dam
     return [[max(clear, key=lambda a: a.criterion).damage]] if clear else []
 
 
-def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
+def most_likely(clear: Sequence[Answer], questions: Questions) -> Answer:
     """The cause that is taken: the best structure unless a sensor beats it clearly."""
-    structure = max((a for a in clear if a.cause.structural), key=lambda a: a.criterion, default=None)
+    structural = sorted((a for a in clear if a.cause.structural), key=lambda a: -a.criterion)
     sensor = max((a for a in clear if not a.cause.structural), key=lambda a: a.criterion, default=None)
     if sensor is not None and sensor.cause.kind == LOW_PASS:  # a delay differs from it by second order, and is commoner
         late = [a for a in clear if a.cause.name == (LATE_FORCE, sensor.cause.where)]
         sensor = max(
             (a for a in late if a.criterion > sensor.criterion - STRONG), key=lambda a: a.criterion, default=sensor
         )
-    if structure is None or sensor is None:
-        best = structure or sensor
-        assert best is not None  # one of them is clear
-        return best
-    offset = (sensor.cause.kind, structure.cause.kind) == (OFFSET, ASYMMETRIC)
-    if offset and sensor.cause.where == structure.cause.where and sensor.criterion > structure.criterion:
-        return sensor  # the dry part of that friction is an offset; nothing of the rest is seen
+    if sensor is None:
+        return structural[0]
+    if (
+        sensor.cause.kind == OFFSET
+    ):  # the dry part of friction that differs with direction is one: nothing of the rest is seen
+        part = (ASYMMETRIC, sensor.cause.where)
+        structural = [a for a in structural if a.cause.name != part or a.criterion > sensor.criterion]
+    if not structural:
+        return sensor
+    structure = structural[0]
+    both = (sensor.criterion, structure.criterion)
     if structure.cause.kind in BEHIND_REVERSALS and sensor.cause.kind in BEHIND_REVERSALS:
         # Of one column each in the same few samples, whose scatter says little of either
-        gain = sensor.evidence - structure.evidence
-    else:
-        gain = sensor.criterion - structure.criterion
-    if gain <= STRONG:
+        both = (sensor.evidence, structure.evidence)
+    if both[0] - both[1] <= STRONG:
         return structure
     every = questions.family(structure.cause.kind)
-    return sensor if sensor.criterion > every + STRONG else structure
+    return sensor if both[0] > every + STRONG else structure
 
 
 DEFAULT = DiagnosisSettings()

@@ -53,6 +53,7 @@ FORCES = ("force scale", LATE_FORCE, "force drift", "force offset")
 LOW_PASS_TIMES = (0.003, 0.005, 0.01, 0.017, 0.03, 0.055, 0.1, 0.17, 0.3)
 LONGEST_LAG_SHARE = 0.1  # of a motion: what is slower is a drift
 WHOLE = 100  # options of late forces from here on are of the whole force, dry friction included, by as much as LOW_PASS_TIMES
+EARLY = 200  # and from here on of forces that are early by as much
 IN_STEPS = "force in steps"
 STEP_ROUNDING = 1e-3  # of a step, and of a range: smaller steps are no levels; rounding may make two values of one
 SETTLED = 5.0  # time constants, behind which less than a hundredth of a step is left
@@ -110,16 +111,16 @@ def force_lines(
             continue
         force, rate, x = (d.moves[at] @ x for x in (forces, rates, measured))
         lines = [(kind, 0, line) for kind, line in zip(FORCES, (force, -rate, clock, np.ones_like(clock)), strict=True)]
-        for k, slow, even, late in low_passed(force[None], step):
+        for k, slow, even, late, _ in low_passed(force[None], step):
             lines += [(LOW_PASS, k, slow[0]), (ZERO_PHASE, k, even[0]), (LATE_FORCE, WHOLE + k, late[0])]
         lines.append((IN_STEPS, 0, quantised(force[None], x[None])[0][0]))
         for kind, option, line in lines:
             yield ColumnLine(kind, d.name, option, 0), acts[:, None] * line
 
 
-def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, Array]]:
+def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, Array, Array]]:
     """Option and (F_τ − F)/τ (K, N) of forces (K, N) that pass a filter of first order, for time constants τ of a grid; its even part; and
-    the same of forces that are late by τ.
+    the same of forces that are late by τ, and by −τ.
 
     The even part is what a filter without phase leaves of it, 1/(1 + (ωτ)²) − 1 in place of 1/(1 + iωτ) − 1: dry friction that is rounded
     off before and behind reversals alike, and filters of the positions, look like it.
@@ -141,8 +142,8 @@ def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, 
     for k, tau in asked:
         gain = (1.0 / (1.0 + tau * frequency) - 1.0) / tau
         slow, even = (np.fft.irfft(spectrum * g, padded.shape[1])[:, reach : reach + N] for g in (gain, gain.real))
-        late = np.array([np.interp(every - tau / step, every, force) for force in forces])
-        yield k, slow, even, np.asarray((late - forces) / tau, dtype=np.float64)
+        late, early = (np.array([np.interp(every - by / step, every, f) for f in forces]) for by in (tau, -tau))
+        yield k, slow, even, np.asarray((late - forces) / tau), np.asarray((forces - early) / tau)
 
 
 def level_step(x: Array) -> float:
