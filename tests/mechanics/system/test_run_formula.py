@@ -14,7 +14,7 @@ from veridyn.mechanics.system import run_formula, run_record
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, maxwell, stribeck
+from veridyn.model.elements.element import Element, coulomb, coulomb_along, damper, drive_gain, maxwell, stribeck
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH
@@ -112,10 +112,11 @@ def test_states_alone_are_those_beside_accelerations() -> None:
 
 
 def test_what_is_no_formula() -> None:
-    """Friction that falls with the speed, or grows with the load of its drive, has other forces in every stage."""
+    """Friction that changes with speed or place, or grows with the load of its drive, has other forces in every stage."""
     body = {"1": from_centre(2.0, np.zeros(3), np.eye(3))}
-    falling = Tree.build([Body("1", joint="sliding")], inertia=body, elements=[stribeck("q1", 0.3, 0.1)])
-    assert CompiledRun(falling, often=True).record.I[run_record.WRITTEN_OUT] == 0
+    for changing in (stribeck("q1", 0.3, 0.1), coulomb_along("q1", 0.0, 1.0, 0.3)):
+        tree = Tree.build([Body("1", joint="sliding")], inertia=body, elements=[changing])
+        assert CompiledRun(tree, often=True).record.I[run_record.WRITTEN_OUT] == 0
     run = CompiledRun(axis(), often=True)
     run.set_load(np.array([0.1]), np.array([0.0]))
     assert run.record.I[run_record.WRITTEN_OUT] == 0
