@@ -334,8 +334,14 @@ def test_what_python_steps_is_named():
     base = replace(SMOOTH, friction_speed=0.0)
     run = integrate(arm("free"), TIMES[:2], np.ones(3), np.zeros(3), base=FREE, method=base)
     assert run.stepped_by_python == "dry friction that holds on a free base"
-    run = integrate(arm(), [0.0, 0.01, 0.03], np.ones(3), np.zeros(3), method=SMOOTH)
-    assert run.stepped_by_python == "samples at unequal intervals"
+    t, inputs, start = [0.0, 0.01, 0.03], Inputs(wrenches=twisting, prescribed=lambda t: {"q1": sine(t)}), sine(0.0)
+    state = (np.array([start[0], 1.0, 0.3]), np.array([start[1], 0.5, 0.0]))
+    fast, slow = (
+        integrate(arm("free", PUSHES, ["q1"]), t, *state, inputs, base=FREE, method=SMOOTH, engine=engine)
+        for engine in ("compiled", "numpy")
+    )
+    assert fast.stepped_by_python == "samples at unequal intervals"  # with rates that are machine code
+    assert fast.motion.q == pytest.approx(slow.motion.q, abs=1e-11)
 
 
 def test_a_pendulum_on_a_driven_cart_is_stepped_in_machine_code():

@@ -258,20 +258,20 @@ def integrate(
                 refuse_crossing(system, clock, found.motion.q)
             return replace(found, motion=with_held_forces(tree, found.motion, values))
     holding = None
+    rates: Callable[[float, Array], Array] = rate
+    if engine == "compiled" and not has_jumps(tree, how):
+        if acting.inputs.sampled is None:  # which holds nothing yet
+            rate(float(clock[0]), y0)  # a start without accelerations is named
+        rates = compiled_rates(acting, float(clock[0]), y0, values, how, rate, report)
     if how.name == "RK4":
         mend = mended if tree.loops or tree.held else None
         holding = None if dry is None else _holding(system, dry, rate)
         advance = None if holding is None else _alone(holding)
 
         def path_along(times: Array, y: Array) -> Array:
-            return march(tableau("RK4"), rate, times, y, how.step, mend, advance)
+            return march(tableau("RK4"), rates, times, y, how.step, mend, advance)
     else:
         hint = "Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away."
-
-        rates: Callable[[float, Array], Array] = rate
-        if engine == "compiled" and not has_jumps(tree, how) and acting.inputs.sampled is None:
-            rate(float(clock[0]), y0)  # a start without accelerations is named
-            rates = compiled_rates(acting, float(clock[0]), y0, values, how, rate, report)
 
         def path_along(times: Array, y: Array) -> Array:
             return adaptive_path(rates, times, y, how, tree.name, hint, names)
