@@ -23,9 +23,10 @@ from benchmarks.clock import best_of
 from benchmarks.own_equations import own_equations
 from benchmarks.subjects import arm
 from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise

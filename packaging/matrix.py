@@ -30,7 +30,7 @@ TESTS = (
     "tests/signals/test_butterworth.py",
     "tests/files/test_units.py",
     "tests/files/test_yaml_reader.py",
-    "tests/files/machine/test_read.py",
+    "tests/files/machine/test_load.py",
     "tests/files/machine/test_schema.py",
     "tests/studies/config/test_study.py",
     "tests/observe/filters/test_ekf.py",

@@ -36,6 +36,12 @@ def test_a_wrong_call_ends_with_2(wrong: list[str]) -> None:
     assert CliRunner().invoke(app, wrong).exit_code == 2
 
 
+@pytest.mark.parametrize("two", [["-q", "-v"], ["-q", "--json"], ["-v", "--json"]])
+def test_one_way_of_printing_is_chosen(two: list[str]) -> None:
+    done = CliRunner().invoke(app, [*two, "capabilities"])
+    assert done.exit_code == 2 and "choose one of -q, -v and --json" in " ".join(done.output.split())
+
+
 def test_an_error_is_its_text_on_stderr_without_a_traceback(tmp_path: Path) -> None:
     missing = str(tmp_path / "robot.yaml")
     code = "from veridyn.cli import main; main()"

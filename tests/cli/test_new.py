@@ -112,6 +112,15 @@ def test_kinds_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "n.yaml").exists()
 
 
+def test_an_observer_of_a_machine_by_points_reads_one_log(tmp_path: Path) -> None:
+    logs = [str(tmp_path / name) for name in ("one.csv", "two.csv")]
+    for log in logs:
+        Path(log).write_text("t [s],travel [m]\n0,0\n0.1,0\n", encoding="utf-8")
+    done = CliRunner().invoke(app, ["new", "veridyn:crane.yaml", *logs, "--out", str(tmp_path / "n.yaml")])
+    assert done.exit_code == 2 and "an observer reads one log" in done.stderr
+    assert "one.csv, two.csv" in done.stderr and not (tmp_path / "n.yaml").exists()
+
+
 def test_a_machine_by_points_gets_a_study_to_identify_it_by(tmp_path: Path) -> None:
     """Where that is asked for: its crank is measured and driven, and the other joints follow."""
     log, study = tmp_path / "run.csv", tmp_path / "study.yaml"

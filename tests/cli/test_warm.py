@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from studies.bench_robot import Bench
@@ -23,3 +24,10 @@ def test_what_cannot_be_compiled_ahead_is_refused(tmp_path: Path) -> None:
     for name, words in (("veridyn:crane.yaml", "joint coordinates"), (str(tmp_path / "none.urdf"), "none.urdf")):
         done = CliRunner().invoke(app, ["warm", name])
         assert done.exit_code == 2 and words in done.stderr, done.output
+
+
+def test_a_cache_that_is_off_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Bench(tmp_path).write()
+    monkeypatch.setenv("VERIDYN_CACHE", "off")
+    done = CliRunner().invoke(app, ["warm", str(tmp_path / "model.urdf")])
+    assert done.exit_code == 0 and done.stdout.splitlines()[-1] == "nothing is kept: the cache is switched off"

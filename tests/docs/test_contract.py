@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import veridyn
-from veridyn.cli import DEFECT, app, recording
+from veridyn.cli import DEFECT, app, output
 from veridyn.files import fit_file
 from veridyn.files.machine import keys
 from veridyn.lazy import listed
@@ -75,7 +75,7 @@ def test_keys_of_a_result_and_of_its_parameters_are_those_that_are_written() -> 
 
 
 def test_exit_codes_are_those_of_the_command_line() -> None:
-    assert [int(code) for code, _ in rows("Commands")] == [0, recording.MISSED, app.BAD_INPUT, DEFECT]
+    assert [int(code) for code, _ in rows("Commands")] == [0, output.MISSED, app.BAD_INPUT, DEFECT]
 
 
 def test_commands_are_those_of_the_command_line() -> None:

@@ -28,7 +28,7 @@ from studies.small_arm import believed, log_of, small_arm
 from veridyn.files.access import shipped
 from veridyn.files.machine.mjcf_write import mjcf_text
 from veridyn.files.machine.write import model_text
-from veridyn.files.mesh.load import load_mesh
+from veridyn.files.meshes import load_mesh
 from veridyn.studies.compare import compare
 from veridyn.studies.config.study import load_study
 

@@ -45,13 +45,13 @@ def test_the_sensitivity_is_that_of_refits_with_other_values(method: object) -> 
     sigma = dict(
         zip(truth().coordinates, (0.6, 0.6, 0.2, 0.05), strict=True)
     )  # so that weights do not move with the residuals
-    fit = identify(stated(), log, method, settings=IdentifySettings(sigma=sigma))
+    fit = identify(stated(), log, method, settings=IdentifySettings(sigma=sigma), diagnose="off")
     assert fit.known is not None and fit.known.names == KNOWN
     own = [truth().parameters[n] for n in KNOWN]
     for k, name in enumerate(KNOWN):
         moved = dict(zip(KNOWN, own, strict=True))
         moved[name] += SIGMA[k]
-        other = identify(stated(moved), log, method, settings=IdentifySettings(sigma=sigma))
+        other = identify(stated(moved), log, method, settings=IdentifySettings(sigma=sigma), diagnose="off")
         change = fit.known.sensitivity[:, k] * SIGMA[k]
         near = 0.05 if method == "robust" else 1e-5
         assert np.abs((other.values - fit.values - change) / fit.sigma).max() < near

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from identify.test_payload import GAINS, IV, LOAD, driven, truth, unknown
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError, IdentificationWarning
-from veridyn.identify.estimate import identify
 from veridyn.identify.gains import attenuation
 from veridyn.identify.payload import carrying
 from veridyn.identify.settings import IdentifySettings

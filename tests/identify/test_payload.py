@@ -10,8 +10,8 @@ import pytest
 
 import veridyn as vd
 from identify.smooth_arm import clean, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning, ModelError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import LoadEstimate, carrying, consistent_load, with_payload
 from veridyn.identify.settings import IdentifySettings
@@ -85,11 +85,11 @@ def test_gains_from_a_known_payload():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
-        fit = identify(machine, runs, IV, diagnose="off")
+        fit = identify(machine, runs, IV)
         scores.append((fit.values[at] - GAINS) / fit.sigma[at])
         if seed < 3:
             with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: the currents[\s\S]*too small"):
-                plain = identify(machine, runs, settings=IdentifySettings(covariance="white"), diagnose="off")
+                plain = identify(machine, runs, settings=IdentifySettings(covariance="white"))
             least.append((plain.values[at] - GAINS) / plain.sigma[at])
     print(
         f"error over deviation, rms: iv {np.sqrt(np.mean(np.square(scores))):.2f}, wls {np.sqrt(np.mean(np.square(least))):.1f}"
@@ -156,14 +156,9 @@ def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_n
     for _ in range(arms):
         believed = GAINS * (1.0 + spread * rng.normal(size=4))
         machine = replace(unknown(believed), uncertainty=Uncertainty(names, np.diag((spread * believed) ** 2)))
-        arm = identify(machine, driven(rng), settings=IdentifySettings(engine="compiled"), diagnose="off")
+        arm = identify(machine, driven(rng), settings=IdentifySettings(engine="compiled"))
         assert arm.known is not None and arm.known.names == names
-        fit = identify(
-            with_payload(arm, "4"),
-            driven(rng, loaded=True),
-            settings=IdentifySettings(engine="compiled"),
-            diagnose="off",
-        )
+        fit = identify(with_payload(arm, "4"), driven(rng, loaded=True), settings=IdentifySettings(engine="compiled"))
         whole = fit.described.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD, strict=True)))
         off = fit.values - fit.base.reduce(whole.values)
         scores["with"] += list((off / fit.sigma) ** 2)

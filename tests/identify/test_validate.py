@@ -14,11 +14,11 @@ import veridyn as vd
 from identify.hanging_arm import SOFT, clean, drawn, truth
 from identify.test_payload import GAINS, LOAD, driven, unknown
 from identify.test_payload import truth as loaded_arm
+from identify.undiagnosed import identify
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import generic_motion
 from veridyn.identify.error_measures import RowReport
-from veridyn.identify.estimate import identify
 from veridyn.identify.payload import carrying
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
@@ -68,7 +68,7 @@ def test_a_machine_with_loops_predicts_its_actuated_rows() -> None:
     m, other = generic_motion(machine, 300), generic_motion(machine, 40)
     forces = np.full(m.q.shape, np.nan)
     forces[:, list(machine.independent)] = inverse_dynamics(machine, m)
-    fit = identify(machine, replace(m, forces=forces), "ols", diagnose="off")
+    fit = identify(machine, replace(m, forces=forces), "ols")
     found = fit.predict(other)
     assert found.shape == (40, len(machine.independent))
     np.testing.assert_allclose(found, inverse_dynamics(machine, other), rtol=1e-6, atol=1e-6)
@@ -111,15 +111,13 @@ def recorded(seconds: float, amplitude: float) -> Motion:
 
 def test_a_fit_by_output_error_predicts_by_simulation() -> None:
     """From the measured start alone the whole swing follows; a rest shorter than a run has no prediction."""
-    fit = identify(pendulum(), recorded(4.0, 2.0), vd.estimators.OutputError(friction_speed=0.0), diagnose="off")
+    fit = identify(pendulum(), recorded(4.0, 2.0), vd.estimators.OutputError(friction_speed=0.0))
     other = recorded(2.0, 1.5)
     found = fit.predict(other)
     np.testing.assert_allclose(found, other.q, atol=1e-4)
     error = np.sqrt(np.mean((other.q - found) ** 2))
     assert error == pytest.approx(validate(fit, other).rows[0].rms, rel=1e-9)
-    short = identify(
-        pendulum(), recorded(4.0, 2.0), vd.estimators.OutputError(horizon=0.3, friction_speed=0.0), diagnose="off"
-    )
+    short = identify(pendulum(), recorded(4.0, 2.0), vd.estimators.OutputError(horizon=0.3, friction_speed=0.0))
     whole = short.predict(other)  # 2 s in 7 runs of 28 samples
     assert np.isnan(whole[196:]).all() and np.isfinite(whole[:196]).all()
     np.testing.assert_allclose(whole[:196], other.q[:196], atol=1e-4)

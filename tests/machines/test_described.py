@@ -19,10 +19,10 @@ from veridyn.machines.described import CRANE, crane, delta, described, linkage, 
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.freedoms import mobility
-from veridyn.mechanics.natural.equations.position import position
+from veridyn.mechanics.natural.equations.position import position, start_of
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.recursion.kinematics import body_pose

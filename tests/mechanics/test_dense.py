@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veridyn.mechanics.dense import factor, solve, solve_many, solve_once, solve_positive, solve_transposed
+from veridyn.mechanics.dense import factor, solve, solve_many, solve_once, solve_transposed
 
 
 def numbers(n: int) -> np.ndarray:
@@ -34,17 +34,6 @@ def test_both_solves_are_lapack_s(n: int, seed: int) -> None:
     once = b.copy()
     solve_once(A.copy(), pivot, once)
     assert np.linalg.norm(A @ once - b) <= close * max(1.0, float(np.linalg.norm(once)))
-
-
-@settings(deadline=None)
-@given(st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_a_positive_matrix_by_cholesky(n: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    X, b = rng.normal(size=(n + 3, n)), rng.normal(size=n)
-    A, x = X.T @ X, b.copy()
-    solve_positive(A.copy(), x)
-    wanted = np.linalg.solve(A, b)
-    assert np.abs(x - wanted).max() <= 1e-14 * n * float(np.linalg.cond(A)) * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize("A", [np.zeros((3, 3)), np.ones((2, 2)), np.diag([1.0, np.nan]), np.diag([np.inf, 1.0])])

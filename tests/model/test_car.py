@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
+from veridyn.files.machine.write_parts import equal_parts
 from veridyn.model.car import PARAMETERS, TABLE, CarDescription, car_link, car_parameters, car_with, check_car
-from veridyn.model.differences import equal_parts
 
 SMALL = {"mass": 900.0, "front": 1.0, "rear": 1.4}
 

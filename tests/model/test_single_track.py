@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
+from veridyn.files.machine.write_parts import differences
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.differences import differences
 from veridyn.model.elements.element import Element
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine

@@ -11,9 +11,10 @@ from strangers import machine_files as files
 from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 from veridyn.machines.described import Walk
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.process_noise import ProcessNoise

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from veridyn.cli.output import Strict
+from veridyn.cli.output import Data, Model, Strict, variables
+
+Host = Annotated[str, typer.Option(help="Address that is served; 0.0.0.0 is everybody, with a token.")]
+Token = Annotated[
+    str | None, typer.Option(help="Word that all who connect must carry; drawn at random for other hosts.")
+]
+Seconds = Annotated[
+    float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
+]
 
 
 def live(
@@ -32,19 +40,11 @@ def live(
         Path | None, typer.Option(help="Take samples from a CSV file that grows.", show_default=False)
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where the page is served; 0 is any free one.")] = 8090,
-    host: Annotated[
-        str, typer.Option(help="Address that page and samples are for; 0.0.0.0 is everybody, with a token.")
-    ] = "127.0.0.1",
-    token: Annotated[
-        str | None, typer.Option(help="Word that page and samples must carry; drawn at random for other hosts.")
-    ] = None,
+    host: Host = "127.0.0.1",
+    token: Token = None,
     out: Annotated[Path | None, typer.Option(help="Folder that gets what is saved, in place of the study's.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
-    ] = None,
+    data: Data = None,
+    seconds: Seconds = None,
 ) -> None:
     """Run an observer, or an identification, on a page: a log replayed, or samples that arrive.
 
@@ -69,10 +69,9 @@ def live(
         raise typer.BadParameter("a pace is 0 or more.")
     secret = Admission.at(host, token).token
     arriving = Arriving(udp=udp, websocket=websocket, follow=follow, host=host, token=secret)
-    variables = {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
     with shown_progress() as progress:
         session = open_session(
-            study, pace=pace or inf, arriving=arriving, out=out, variables=variables, progress=progress
+            study, pace=pace or inf, arriving=arriving, out=out, variables=variables(data), progress=progress
         )
     server = LiveServer(session, port, host, secret or None)
     worker = threading.Thread(target=session.run, daemon=True)
@@ -92,27 +91,16 @@ def live(
 
 
 def view(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.", show_default=False
-        ),
-    ],
+    model: Model,
     log: Annotated[
         Path | None, typer.Argument(help="A log to play, with the positions of the joints.", show_default=False)
     ] = None,
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Where the page is served; the next free one if taken.")
     ] = 8080,
-    host: Annotated[
-        str, typer.Option(help="Address that the page is for; 0.0.0.0 is everybody, with a token.")
-    ] = "127.0.0.1",
-    token: Annotated[
-        str | None, typer.Option(help="Word that the page's address must carry; drawn at random for other hosts.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
-    ] = None,
+    host: Host = "127.0.0.1",
+    token: Token = None,
+    seconds: Seconds = None,
     meshes: Annotated[bool, typer.Option(help="Show the meshes that a URDF names.")] = True,
     strict: Strict = False,
 ) -> None:

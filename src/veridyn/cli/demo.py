@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veridyn.cli.recording import Recorded, recorded
+from veridyn.cli.output import Recorded, recorded
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress

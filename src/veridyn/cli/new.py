@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from veridyn.cli.output import BaseOption, BaseWord, Strict
+from veridyn.cli.output import BaseOption, BaseWord, Model, Strict
 
 if TYPE_CHECKING:
     from veridyn.model.machine import Machine
@@ -26,12 +26,7 @@ class StudyKind(StrEnum):
 
 
 def new(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.", show_default=False
-        ),
-    ],
+    model: Model,
     log: Annotated[
         list[Path] | None,
         typer.Argument(

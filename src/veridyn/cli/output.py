@@ -1,8 +1,8 @@
-"""What commands share: how much one prints, progress, and options of the commands that read a model file.
+"""What commands share: how much one prints, progress, options of the commands that read a model file, and what a command leaves behind.
 
 A command prints as people read it, quietly, in detail, or one JSON object for programs. The options stand before or behind the command:
 ``veridyn identify study.yaml --json`` is ``veridyn --json identify study.yaml``. Progress is a bar with the time left on a terminal, and
-plain lines where nobody looks at one.
+plain lines where nobody looks at one. :func:`recorded` is the one way from work to a run folder, for demonstrations and for studies.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from veridyn.progress import Progress
+    from veridyn.studies.config.study import Loaded
+    from veridyn.studies.result import Result, Run
+
 
 Mode = Literal["normal", "quiet", "verbose", "json"]
 FLAGS: Mapping[str, Mode] = {
@@ -35,6 +40,7 @@ FLAGS: Mapping[str, Mode] = {
     "--verbose": "verbose",
     "--json": "json",
 }
+MISSED = 1  # exit code of a study that misses a limit of its file
 PLAIN_WIDTH = 200  # of a line where there is no terminal: nothing is cut
 _mode: ContextVar[Mode] = ContextVar("mode", default="normal")
 
@@ -169,9 +175,146 @@ BaseOption = Annotated[
 ]
 
 
+Model = Annotated[
+    Path,
+    typer.Argument(
+        help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.", show_default=False
+    ),
+]
+Data = Annotated[Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")]
+
+
+def variables(data: Path | None) -> dict[str, str]:
+    """What the option :data:`Data` says."""
+    return {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
+
+
 def print_warnings(texts: Iterable[str]) -> None:
     """On stderr, one after the other, with units as in the report."""
     from veridyn.report.words import units_in
 
     for text in texts:
         typer.echo(f"warning: {units_in(text)}", err=True)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What work hands over to be kept: its result, its page made of (result, command), and what it prints.
+
+    `keep` writes what else the run folder gets. `missed`: sentences about limits that are not kept; with any, the exit code is 1.
+    """
+
+    result: Result
+    page: Callable[[Result, str], str]
+    show: Callable[[Result], None]
+    keep: Callable[[Run], object] = lambda run: None
+    missed: tuple[str, ...] = ()
+
+
+def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress], Recorded]) -> None:
+    """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
+    from veridyn.studies.result import collected_warnings, new_run
+
+    run = new_run(out, name, whole=True)
+    warned: list[str] = []
+    try:
+        with collected_warnings(warned), shown_progress() as progress:
+            stages = Stages(progress)
+            done = work(run, stages)
+        result = replace(done.result, warnings=(*done.result.warnings, *warned))
+        undrawn: list[str] = []
+        try:
+            with collected_warnings(undrawn):
+                page = done.page(result, command)
+        except BaseException as error:  # the work is done, and is kept whatever becomes of its page
+            note = f"report.html is not written: it could not be made ({type(error).__name__}: {_first_line(error)})."
+            _keep(run, done, replace(result, warnings=(*result.warnings, *undrawn, note)))
+            typer.echo(f"{note} The results are complete, in {run.finish()}.", err=True)
+            raise
+        result = replace(result, warnings=(*result.warnings, *undrawn))
+        _keep(run, done, result)
+        run.write_text("report.html", page)
+        report = run.finish() / "report.html"
+    except BaseException:
+        run.discard()
+        print_warnings(warned)
+        raise
+    if mode() == "json":
+        code = MISSED if done.missed else 0
+        print_json({**result.as_dict(), "missed": done.missed, "report": str(report), "exit_code": code})
+    else:
+        if mode() != "quiet":
+            done.show(result)
+        print_warnings(result.warnings)
+        for sentence in done.missed:
+            typer.echo(f"missed: {sentence}", err=True)
+        if mode() == "verbose":
+            typer.echo("\n".join(stages.lines()), err=True)
+        typer.echo(str(report))
+    if done.missed:
+        raise typer.Exit(MISSED)
+
+
+def _keep(run: Run, done: Recorded, result: Result) -> None:
+    """Write what came of the work, all but its page."""
+    done.keep(run)
+    run.write_result(result)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "no reason given")
+
+
+def loaded_study(
+    study: Path, kind: str, variables: Mapping[str, str] | None = None, strict: bool = False
+) -> Loaded[Any]:
+    """The study file of a command, read; what the reader warns of is printed. `strict` refuses inertias that no body can have."""
+    from veridyn.studies.config.study import load_study
+    from veridyn.studies.result import collected_warnings
+
+    with collected_warnings() as warned:
+        loaded = load_study(study, kind, variables)
+    print_warnings(warned)
+    settings = loaded.study
+    if strict and settings.model is not None:
+        model = settings.model.model_copy(update={"impossible": "refuse"})
+        loaded = replace(loaded, study=settings.model_copy(update={"model": model}))
+    return loaded
+
+
+def recorded_study(
+    study: Path,
+    out: Path | None,
+    loaded: Loaded[Any],
+    work: Callable[[Run, Progress], Recorded],
+    show: bool,
+    options: str = "",
+) -> None:
+    """:func:`recorded` for a study file, which goes into the run folder with its defaults and the versions used.
+
+    With `show` it is printed instead, and nothing is done. `options`: what else the command was given, for the report.
+    """
+    from veridyn.studies.config.text import study_text
+    from veridyn.studies.result import versions
+
+    settings = loaded.study
+    if show:
+        typer.echo(study_text(settings, comments=True), nl=False)
+        return
+
+    def with_settings(run: Run, progress: Progress) -> Recorded:
+        done = work(run, progress)
+
+        def keep(run: Run) -> None:
+            done.keep(run)
+            run.write_text("study.yaml", study_text(settings))
+            run.write_json("versions.json", versions())
+
+        return replace(done, keep=keep)
+
+    folder = study.parent / settings.out if out is None else out
+    if out is None and not folder.resolve().is_relative_to(study.parent.resolve()):
+        typer.echo(
+            f"note: 'out: {settings.out}' of {study.name} leaves the folder of the study: {folder.resolve()}", err=True
+        )
+    recorded(folder, settings.name, f"veridyn {settings.kind} {study.name}{options}", with_settings)

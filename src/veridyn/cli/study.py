@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veridyn.cli.output import Strict
-from veridyn.cli.recording import Recorded, loaded_study, recorded_study
+from veridyn.cli.output import Data, Recorded, Strict, loaded_study, recorded_study, variables
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from veridyn.studies.result import Result, Run
 
 Out = Annotated[Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")]
-Data = Annotated[Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")]
 Show = Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")]
 
 
@@ -44,7 +42,7 @@ def identify(
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml --out runs
     """
-    loaded = loaded_study(study, "identify", _variables(data), strict=strict)
+    loaded = loaded_study(study, "identify", variables(data), strict=strict)
     if hasattr(loaded.study, "payload"):
         work = _weigh_payload
     elif hasattr(loaded.study, "fleet"):
@@ -74,7 +72,7 @@ def observe(
     Example:
       veridyn observe crane.yaml --out runs
     """
-    loaded = loaded_study(study, "observe", _variables(data))
+    loaded = loaded_study(study, "observe", variables(data))
     recorded_study(study, out, loaded, partial(_observe_machine, loaded), show)
 
 
@@ -207,10 +205,6 @@ def compare(
         typer.echo(str(write_atomic(page, comparison_page(found, command).encode())))
 
 
-def _variables(data: Path | None) -> dict[str, str]:
-    return {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
-
-
 def _recorded(
     loaded: Loaded[Any],
     done: Any,
@@ -283,7 +277,7 @@ def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
 def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """machines.csv has every machine's parameters, fleet.json their distribution and what was left out."""
     from veridyn.files.archive import save
-    from veridyn.report.fleet import fleet_page, fleet_verdict
+    from veridyn.report.compared import fleet_page, fleet_verdict
     from veridyn.studies.run.fleet import run_fleet
 
     done = run_fleet(loaded, progress)

@@ -12,8 +12,10 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +24,22 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, FileError, ModelError
 from veridyn.files.access import refuse_to_replace, write_atomic
-from veridyn.files.drive_fit_file import DrivesPart, drives_fit_of, drives_part
 from veridyn.files.fit_file import (
+    DRIVE_ARRAYS,
     FORMAT,
     OPTIONAL,
     SEARCH_COVARIANCE,
     ArraysFile,
-    FeasibleFile,
-    FindingFile,
+    CarFile,
+    DriveNumberFile,
+    DrivesPart,
     FitFile,
+    FoundFile,
+    NoiseFile,
+    OpenFile,
     ReplayFile,
-    RowFile,
+    RungFile,
     arrays_beside,
-    car_file,
-    car_fit_of,
     check_fit,
     parsed_fit,
 )
@@ -44,13 +48,15 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.drives.drive_method import Drives
-from veridyn.identify.error_measures import RowReport
-from veridyn.identify.found_cause import FoundCause
-from veridyn.identify.result import Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
+from veridyn.identify.result import Fit, KnownValues, LawConstants, ReplaySettings
 from veridyn.identify.settings import Acceptance
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import ParameterSet
+from veridyn.model.parameters import ParameterFit, ParameterGuess, ParameterSet
+from veridyn.model.single_track import CarNoise
 from veridyn.version import __version__
+
+if TYPE_CHECKING:  # it brings the compiler along
+    from veridyn.identify.drives.drive_result import DrivesFit
 
 FIGURES = ("estimator", "residual_sigma", "condition", "condition_scaled")  # alike in a fit and in its file
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
@@ -122,7 +128,6 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         **({SEARCH_COVARIANCE: fit.fit.covariance} if isinstance(fit, CarFit) else {}),
         **recorded,
     )
-    sure = fit.feasibility
     content = FitFile(
         veridyn=__version__,
         format=FORMAT,
@@ -131,16 +136,16 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         accept_percent=fit.acceptance.percent,
         accept_sigmas=fit.acceptance.sigmas,
         values=fit.values.tolist(),
-        rows=[RowFile.model_validate(r, from_attributes=True) for r in fit.rows],
+        rows=list(fit.rows),
         gap=fit.base.gap,
         source=fit.base.source,
-        feasibility=None if sure is None else FeasibleFile.model_validate(sure, from_attributes=True),
+        feasibility=fit.feasibility,
         constants=[] if fit.constants is None else list(fit.constants.names),
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         replay=_replay_file(fit.replay_settings),
-        findings=[FindingFile.model_validate(f, from_attributes=True) for f in fit.findings],
-        car=car_file(fit) if isinstance(fit, CarFit) else None,
+        findings=list(fit.findings),
+        car=_car_file(fit) if isinstance(fit, CarFit) else None,
         drives=drives,
         model=model_text(fit.described.formulated(fit.formulation)),
     )
@@ -203,36 +208,23 @@ def load(path: str | os.PathLike[str]) -> Fit:
         base=base,
         values=np.array(content.values, dtype=np.float64),
         covariance=arrays["covariance"],
-        rows=tuple(RowReport(**r.model_dump()) for r in content.rows),
+        rows=tuple(content.rows),
         **same,
         acceptance=Acceptance(content.accept_percent, content.accept_sigmas),
         notes=tuple(content.notes),
         removed=tuple(content.removed),
-        feasibility=_feasibility(content.feasibility),
+        feasibility=content.feasibility,
         constants=_constants(machine, content, arrays),
         known=KnownValues(tuple(content.known), arrays["known_covariance"], arrays["known_sensitivity"])
         if content.known
         else None,
         formulation=described.formulation,
         replay_settings=_replay_settings(content.replay),
-        findings=tuple(_finding(f) for f in content.findings),
+        findings=tuple(content.findings),
     )
     if content.drives is not None:
-        return drives_fit_of(found, content.drives, arrays)
-    return found if content.car is None else car_fit_of(found, content.car, arrays[SEARCH_COVARIANCE])
-
-
-def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
-    """What a fit of drives adds to a file, and its arrays; nothing of any other."""
-    if fit.estimator != Drives.title:
-        return None, {}
-    from veridyn.identify.drives.drive_result import DrivesFit  # here: it brings the compiler along
-
-    return drives_part(fit) if isinstance(fit, DrivesFit) else (None, {})
-
-
-def _finding(content: FindingFile) -> FoundCause:
-    return FoundCause(**{**content.model_dump(), "alternatives": tuple(content.alternatives)})
+        return _drives_fit_of(found, content.drives, arrays)
+    return found if content.car is None else _car_fit_of(found, content.car, arrays[SEARCH_COVARIANCE])
 
 
 def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:
@@ -255,10 +247,6 @@ def _constants(machine: Machine, content: FitFile, arrays: dict[str, NDArray[Any
     value = {c.name: c.value for c in machine.constants}
     values = np.array([value[name] for name in content.constants])
     return LawConstants.of(machine, content.constants, values, arrays["constants"])
-
-
-def _feasibility(f: FeasibleFile | None) -> Feasibility | None:
-    return None if f is None else Feasibility(f.least, f.cost_percent, tuple(f.bound), tuple(f.broken))
 
 
 def _npz(**arrays: NDArray[Any]) -> bytes:
@@ -288,3 +276,100 @@ def _same(a: ParameterSet, b: ParameterSet) -> bool:
         return True
     alike = (a.names, a.units, a.states, dict(a.ties)) == (b.names, b.units, b.states, dict(b.ties))
     return alike and np.array_equal(a.values, b.values, equal_nan=True) and np.array_equal(a.typical, b.typical)
+
+
+def _car_file(fit: CarFit) -> CarFile:
+    """The part of a file that a fit of a car has."""
+    n, search = fit.noise, fit.fit
+    found = {
+        name: FoundFile(
+            value=value,
+            sigma=search.sigma[name],
+            prior=search.guesses[name].value,
+            prior_sigma=search.guesses[name].sigma,
+            lower=search.guesses[name].lower,
+            upper=search.guesses[name].upper,
+            positive=search.guesses[name].positive,
+        )
+        for name, value in search.values.items()
+    }
+    return CarFile(
+        noise=NoiseFile(slip_error=n.slip_error, bank=n.bank, lateral=n.lateral, yaw=n.yaw, walk=dict(n.walk)),
+        found=found,
+        log_likelihood=search.log_likelihood,
+        evaluations=search.evaluations,
+        converged=search.converged,
+        uninformed=list(search.uninformed),
+        at_bound=dict(search.at_bound),
+        largest=fit.largest,
+    )
+
+
+def _car_fit_of(fit: Fit, car: CarFile, covariance: Array) -> CarFit:
+    """The fit of a car from its common part, the part that a file has of the car, and the covariance of the search."""
+    search = ParameterFit(
+        values={name: f.value for name, f in car.found.items()},
+        sigma={name: f.sigma for name, f in car.found.items()},
+        covariance=covariance,
+        guesses={
+            name: ParameterGuess(value=f.prior, sigma=f.prior_sigma, lower=f.lower, upper=f.upper, positive=f.positive)
+            for name, f in car.found.items()
+        },
+        log_likelihood=car.log_likelihood,
+        evaluations=car.evaluations,
+        converged=car.converged,
+        uninformed=tuple(car.uninformed),
+        at_bound=dict(car.at_bound),
+    )
+    common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
+    return CarFit(**common, noise=CarNoise(**car.noise.model_dump()), fit=search, largest=car.largest)
+
+
+def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
+    """What a fit of drives adds to a file, and its arrays; nothing of any other."""
+    if fit.estimator != Drives.title:
+        return None, {}
+    from veridyn.identify.drives.drive_result import DrivesFit  # here: it brings the compiler along
+
+    if not isinstance(fit, DrivesFit):
+        return None, {}
+    replay = fit.replay
+    part = DrivesPart(
+        numbers=[DriveNumberFile(**{**vars(d), "joints": list(d.joints)}) for d in fit.drives],
+        open=[OpenFile(names=list(o.names), left=o.left, text=o.text) for o in fit.open],
+        terms=[RungFile(**vars(t)) for t in fit.terms],
+        started=model_text(fit.started),
+        between=fit.between,
+        until=fit.until,
+        widening=fit.widening,
+        log=replay.name,
+        joints=list(replay.joints),
+    )
+    values = (replay.t, replay.measured, replay.simulated, fit.replay_defaults.simulated)
+    return part, dict(zip(DRIVE_ARRAYS, values, strict=True))
+
+
+def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]]) -> DrivesFit:
+    """The fit of drives from its common part, its own part and its arrays."""
+    from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit
+    from veridyn.identify.drives.friction_choice import Rung
+    from veridyn.identify.drives.undetermined import OpenDirection
+
+    times, measured, simulated, defaults = (arrays[name] for name in DRIVE_ARRAYS)
+    replays = [
+        DriveReplay(name=part.log, joints=tuple(part.joints), t=times, measured=measured, simulated=own)
+        for own in (simulated, defaults)
+    ]
+    common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
+    return DrivesFit(
+        **common,
+        drives=tuple(DriveEstimate(**{**d.model_dump(), "joints": tuple(d.joints)}) for d in part.numbers),
+        open=tuple(OpenDirection(tuple(o.names), o.left, o.text) for o in part.open),
+        terms=tuple(Rung(**t.model_dump()) for t in part.terms),
+        started=parse_machine(part.started, source="the machine before the fit"),
+        between=part.between,
+        until=part.until,
+        widening=part.widening,
+        replay=replays[0],
+        replay_defaults=replays[1],
+    )

@@ -1,6 +1,7 @@
 """The files of a fit as they are read: every key known and of its type, arrays that belong to it, and covariances that are some.
 
-The fit of a car in formulation single_track adds the noise that it goes with, and the search that its values come from.
+The fit of a car in formulation single_track adds the noise that it goes with, and the search that its values come from; a fit of drives
+every number of the drives, what stays open, and encoders measured and simulated, so that a loaded fit has the replay of its own log.
 :mod:`veridyn.files.archive` writes the files.
 """
 
@@ -9,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,14 +20,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veridyn.arrays import Array
-from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean
 from veridyn.files.access import read_arrays
-from veridyn.files.drive_fit_file import DrivesPart, check_drives_part
-from veridyn.identify.car.result import CarFit
-from veridyn.identify.result import Fit
+from veridyn.files.machine.load import parse_machine
+from veridyn.identify.error_measures import RowReport
+from veridyn.identify.found_cause import FoundCause
+from veridyn.identify.result import Feasibility
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import ParameterFit, ParameterGuess
-from veridyn.model.single_track import CarNoise
 from veridyn.version import __version__
 
 FORMAT = 1
@@ -34,6 +35,7 @@ OPTIONAL = (
     *("standard_values", "standard_covariance", "prior_share", "position_bias", "cutoff_change", "posterior_mean"),
 )
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
+DRIVE_ARRAYS = ("drive_times", "drive_measured", "drive_simulated", "drive_simulated_defaults")
 SEARCH_COVARIANCE = "search_covariance"  # the array of the search's own covariance, tuned noises included
 
 
@@ -43,34 +45,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RowFile(Strict):
-    """One :class:`RowReport`."""
-
-    row: str
-    samples: int
-    rms: float
-    measured_rms: float
-    sigma: float
-    measured_std: float = float("nan")
-    noise: float = float("nan")
-    unit: str = ""
-    nis: float = float("nan")
-
-
 class ArraysFile(Strict):
     """The file beside this one."""
 
     file: str
     sha256: str
-
-
-class FeasibleFile(Strict):
-    """A :class:`Feasibility`."""
-
-    least: dict[str, float]
-    cost_percent: float
-    bound: list[str]
-    broken: list[str]
 
 
 class ReplayFile(Strict):
@@ -81,23 +60,6 @@ class ReplayFile(Strict):
     friction_speed: float = Field(ge=0.0)
     substeps: int = Field(ge=1)
     outputs: list[str]
-
-
-class FindingFile(Strict):
-    """A :class:`FoundCause`."""
-
-    cause: str
-    place: str
-    evidence: float
-    rank: int
-    size: float
-    sigma: float
-    moves: str
-    shift: float
-    alternatives: list[tuple[str, str]]
-    recording: str
-    remedy: str
-    message: str
 
 
 class FitFile(Strict):
@@ -115,17 +77,17 @@ class FitFile(Strict):
     names: list[str]
     units: list[str]
     values: list[float]
-    rows: list[RowFile]
+    rows: list[RowReport]
     notes: list[str]
     removed: list[str]
     gap: float
     source: str
-    feasibility: FeasibleFile | None = None
+    feasibility: Feasibility | None = None
     constants: list[str] = []
     known: list[str] = []
     described: bool = True  # of files of older versions; a fit always has the machine as it was described
     replay: ReplayFile | None = None
-    findings: list[FindingFile] = []
+    findings: list[FoundCause] = []
     car: CarFile | None = None  # of a car of a few numbers
     drives: DrivesPart | None = None  # of drives from commands and encoders
     arrays: ArraysFile
@@ -310,53 +272,6 @@ class CarFile(Strict):
     largest: float
 
 
-def car_file(fit: CarFit) -> CarFile:
-    """The part of a file that a fit of a car has."""
-    n, search = fit.noise, fit.fit
-    found = {
-        name: FoundFile(
-            value=value,
-            sigma=search.sigma[name],
-            prior=search.guesses[name].value,
-            prior_sigma=search.guesses[name].sigma,
-            lower=search.guesses[name].lower,
-            upper=search.guesses[name].upper,
-            positive=search.guesses[name].positive,
-        )
-        for name, value in search.values.items()
-    }
-    return CarFile(
-        noise=NoiseFile(slip_error=n.slip_error, bank=n.bank, lateral=n.lateral, yaw=n.yaw, walk=dict(n.walk)),
-        found=found,
-        log_likelihood=search.log_likelihood,
-        evaluations=search.evaluations,
-        converged=search.converged,
-        uninformed=list(search.uninformed),
-        at_bound=dict(search.at_bound),
-        largest=fit.largest,
-    )
-
-
-def car_fit_of(fit: Fit, car: CarFile, covariance: Array) -> CarFit:
-    """The fit of a car from its common part, the part that a file has of the car, and the covariance of the search."""
-    search = ParameterFit(
-        values={name: f.value for name, f in car.found.items()},
-        sigma={name: f.sigma for name, f in car.found.items()},
-        covariance=covariance,
-        guesses={
-            name: ParameterGuess(value=f.prior, sigma=f.prior_sigma, lower=f.lower, upper=f.upper, positive=f.positive)
-            for name, f in car.found.items()
-        },
-        log_likelihood=car.log_likelihood,
-        evaluations=car.evaluations,
-        converged=car.converged,
-        uninformed=tuple(car.uninformed),
-        at_bound=dict(car.at_bound),
-    )
-    common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
-    return CarFit(**common, noise=CarNoise(**car.noise.model_dump()), fit=search, largest=car.largest)
-
-
 def check_car_file(
     car: CarFile, names: list[str], sensors: list[str], arrays: dict[str, NDArray[np.generic]]
 ) -> Faults:
@@ -374,4 +289,75 @@ def check_car_file(
     if array is None or array.dtype != np.float64 or array.shape != (size, size):
         shown = "none" if array is None else f"{array.dtype} {array.shape}"
         faults.add(f"array '{SEARCH_COVARIANCE}' does not fit.", expected=f"float64 ({size}, {size})", found=shown)
+    return faults
+
+
+class DriveNumberFile(Strict):
+    """A :class:`DriveEstimate`."""
+
+    name: str
+    key: str
+    joints: list[str]
+    unit: str
+    value: float
+    sigma: float
+    prior: float
+    prior_sigma: float
+    left: float
+    assumed: bool
+
+
+class OpenFile(Strict):
+    """An :class:`OpenDirection`."""
+
+    names: list[str]
+    left: float
+    text: str
+
+
+class RungFile(Strict):
+    """A :class:`Rung`."""
+
+    joint: str
+    term: str
+    decrease: float
+    needed: float
+    kept: bool
+
+
+class DrivesPart(Strict):
+    """What a :class:`DrivesFit` has beside a fit; `started`: the machine before, as the text of a model file."""
+
+    numbers: list[DriveNumberFile]
+    open: list[OpenFile]
+    terms: list[RungFile]
+    started: str
+    between: Literal["hold", "linear"]
+    until: float
+    widening: float
+    log: str
+    joints: list[str]
+
+
+def check_drives_part(part: DrivesPart, names: list[str], arrays: Mapping[str, NDArray[Any]]) -> Faults:
+    """Faults of the part: numbers of the fit that it lacks, a machine that cannot be read, and arrays that are not of its joints."""
+    faults, own = Faults(), {d.name for d in part.numbers}
+    missing = [n for n in names if n not in own]
+    if missing:
+        faults.add(f"nothing is said of '{missing[0]}', which the fit has.", where="drives, numbers")
+    try:
+        coordinates = parse_machine(part.started, source="the machine before the fit").coordinates
+    except ModelError as error:
+        faults.extend(error.faults)
+        return faults
+    odd = [j for j in (*part.joints, *(j for d in part.numbers for j in d.joints)) if j not in coordinates]
+    if odd:
+        faults.add(f"'{odd[0]}' is no joint of its machine.", where="drives, joints")
+    samples = len(arrays[DRIVE_ARRAYS[0]]) if DRIVE_ARRAYS[0] in arrays else 0
+    for name in DRIVE_ARRAYS:
+        shape = (samples,) if name == DRIVE_ARRAYS[0] else (samples, len(part.joints))
+        array = arrays.get(name)
+        if array is None or array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+            shown = "none" if array is None else f"{array.dtype} {array.shape}"
+            faults.add(f"array '{name}' does not fit.", expected=f"finite float64 {shape}", found=shown)
     return faults

@@ -1,4 +1,4 @@
-"""Small dense systems of equations as machine code: P A = L U by rows with pivoting, and A = L Lᵀ of a positive matrix.
+"""Small dense systems of equations as machine code: P A = L U by rows with pivoting.
 
 For matrices of a few rows inside compiled loops, where a call of LAPACK costs more than the work. Everything happens in place and in
 arrays of the caller, so that no memory is taken.
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import core, lean
 
 Numbers = NDArray[np.int64]
 
@@ -115,22 +115,10 @@ def solve_once(A: Array, pivot: Numbers, x: Array) -> None:
         x[i] = np.nan
 
 
-@lean
-def solve_positive(A: Array, b: Array) -> None:
-    """A x = b in the place of b for a symmetric positive A by Cholesky's method; A is overwritten."""
-    n = len(b)
-    for j in range(n):
-        for k in range(j):
-            for i in range(j, n):
-                A[i, j] -= A[i, k] * A[j, k]
-        root = np.sqrt(A[j, j])
-        for i in range(j, n):
-            A[i, j] /= root
-    for i in range(n):
-        for k in range(i):
-            b[i] -= A[i, k] * b[k]
-        b[i] /= A[i, i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            b[i] -= A[k, i] * b[k]
-        b[i] /= A[i, i]
+@core
+def size_of(x: Array) -> float:
+    """The largest of 1 and the numbers of a vector, which tolerances are relative to."""
+    size = 1.0
+    for i in range(len(x)):
+        size = max(size, abs(x[i]))
+    return size

@@ -5,7 +5,6 @@ from __future__ import annotations
 from veridyn.mechanics.formulation import Formulated
 from veridyn.mechanics.natural.formulation import natural_form
 from veridyn.mechanics.tree.formulation import TreeForm
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 
 GivenMachine = Machine | Formulated  # observers hand on what they have prepared of a machine
@@ -13,7 +12,7 @@ GivenMachine = Machine | Formulated  # observers hand on what they have prepared
 
 def in_joints(machine: Machine) -> TreeForm:
     """A machine in joint coordinates, in which motions are given whichever way they are computed."""
-    return TreeForm(tree_of(machine), machine)
+    return TreeForm(machine)
 
 
 def formulated(machine: GivenMachine) -> Formulated:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.load import Load
+from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Drift, Uncertainty
@@ -294,63 +294,76 @@ class MachineModel(Protocol):
         ...
 
 
-@runtime_checkable
-class Formulated(Protocol):
+@dataclass(frozen=True, eq=False)
+class Formulated(ABC):
     """A machine in the coordinates of its formulation; made by :func:`veridyn.mechanics.formulated.formulated`."""
 
-    @property
-    def word(self) -> str:
-        """The formulation: "tree" or "natural"."""
-        ...
+    machine: Machine
 
     @property
-    def name(self) -> str: ...
+    @abstractmethod
+    def word(self) -> str:
+        """The formulation: "tree" or "natural"."""
+
     @property
-    def sensors(self) -> tuple[Sensor, ...]: ...
+    def name(self) -> str:
+        return self.machine.name
+
     @property
-    def loads(self) -> tuple[Load, ...]: ...
+    @abstractmethod
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Its sensors, at places that the formulation reads."""
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Loads as the machine is described with them."""
+        return self.machine.loads
+
     @property
     def drives(self) -> Mapping[str, str]:
         """The coordinate that each drive acts on: its unknown force is that of the coordinate."""
-        ...
+        return drives_of(self.machine.loads)
 
     @property
     def drifts(self) -> Mapping[str, Drift]:
-        """The parameters that change while the machine is used."""
-        ...
+        """The parameters that change while the machine is used; a machine without a tree has no parameters."""
+        return {} if self.machine.stated is None else self.machine.stated.drifts
 
     @property
     def uncertainty(self) -> Uncertainty | None:
         """The covariance of its parameters."""
-        ...
+        return self.machine.uncertainty
 
     @property
+    @abstractmethod
     def capabilities(self) -> Capabilities: ...
+
     @property
     def regressor(self) -> Callable[..., Any] | None:
         """The regressor of a motion (N, rows, parameters) where forces are linear in parameters; None where they are not."""
-        ...
+        return None
 
+    @abstractmethod
     def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
         """Sensors of the machine's description at places that this formulation reads."""
-        ...
 
+    @abstractmethod
     def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
         """Those of the channels of a log that act on the machine, in one order; what it cannot take is refused."""
-        ...
 
+    @abstractmethod
     def taking(self, inputs: Sequence[str]) -> Formulated:
         """The machine able to take these inputs."""
-        ...
 
+    @abstractmethod
     def prepared(self, settings: RunSettings) -> tuple[MachineModel, Array, Array]:
         """The machine over its independent coordinates, and the configuration and rates it starts from."""
-        ...
 
+    @abstractmethod
     def quantity(self, model: Any, name: str, kind: str, on: PointRef | tuple[str, str]) -> StateQuantity:
         """A virtual sensor on a model that was prepared here."""
-        ...
 
+    @abstractmethod
     def integrated(
         self,
         t: Array,
@@ -363,7 +376,6 @@ class Formulated(Protocol):
         progress: Progress = silent,
     ) -> Trajectory:
         """The motion from joint coordinates q and rates q̇ under inputs, given in joint coordinates."""
-        ...
 
 
 def require(form: Formulated, *abilities: Ability, where: str = "", found: str = "") -> None:

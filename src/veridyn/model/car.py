@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veridyn.arrays import Record
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.link import Joint, Link
 from veridyn.model.parameters import Drift, ParameterSet, State
@@ -98,7 +99,7 @@ MOST_LIKELY_AXLES = 4.0  # front over rear distance, or the other way, beyond wh
 
 
 @dataclass(frozen=True, eq=False)
-class CarDescription:
+class CarDescription(Record):
     """The few numbers of a car: its tyre law, the values that are stated, which of them are estimated, narrower bounds, and drifts.
 
     What is not stated is as `TABLE` has it.
@@ -118,9 +119,6 @@ class CarDescription:
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         drifts = {n: self.drifts[n] for n in sorted(self.drifts, key=_order)}
         object.__setattr__(self, "drifts", MappingProxyType(drifts))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return CarDescription, (dict(self.values), self.tyre, self.estimated, dict(self.bounds), dict(self.drifts))
 
     def bounds_of(self, name: str) -> tuple[float, float]:
         """The bounds of a parameter: its own, where they are narrower than those of any car."""

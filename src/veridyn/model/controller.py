@@ -34,11 +34,12 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Self, get_args
 
+from veridyn.arrays import Record
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import BELOW_ZERO, NAN, ConstantKind
@@ -133,7 +134,7 @@ CONTROLLER_CONSTANTS = tuple(dict.fromkeys(c.key for kind in (*CONTROLLER_KINDS.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Controller:
+class Controller(Record):
     """A control law by its name, on one coordinate; see the module for what the kinds do.
 
     `rate` (Hz) is its own clock, with a tick at t = 0. `constants`: gains, limits and delays by key, in SI units; `sigma`: their prior
@@ -157,10 +158,6 @@ class Controller:
         for part in ("constants", "sigma"):
             ranked = sorted(getattr(self, part).items(), key=lambda item: order.get(item[0], len(order)))
             object.__setattr__(self, part, MappingProxyType({str(k): float(v) for k, v in ranked}))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        mappings = {"constants": dict(self.constants), "sigma": dict(self.sigma)}  # a read-only view cannot be pickled
-        return _controller, ({f.name: getattr(self, f.name) for f in fields(self)} | mappings,)
 
     @property
     def allowed(self) -> tuple[ConstantKind, ...]:
@@ -186,10 +183,6 @@ class Controller:
         """A constant as given, or its default."""
         found = next((c.default for c in self.allowed if c.key == key), NAN)
         return self.constants.get(key, found)
-
-
-def _controller(given: dict[str, object]) -> Controller:
-    return Controller(**given)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True, kw_only=True)

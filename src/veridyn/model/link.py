@@ -30,7 +30,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arrays import Array
+from veridyn.arrays import Array, Record
 from veridyn.errors import Faults
 from veridyn.model.place import Attachment, parameter_name
 from veridyn.spatial.rotations import MDH, Placement, rot_x, rot_z, rotation_to_axis
@@ -117,7 +117,7 @@ COURSES: Mapping[str, Course] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Link:
+class Link(Record):
     """A body of a machine.
 
     Parameters
@@ -152,10 +152,6 @@ class Link:
         if self.inertia is not None:
             object.__setattr__(self, "inertia", np.array(self.inertia, dtype=np.float64))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        own = {"name": self.name, "inertia": self.inertia, "frames": dict(self.frames), "real": self.real}
-        return _link, (own | {"label": self.label, "capsules": self.capsules},)
-
     @property
     def ten(self) -> Array:
         """The ten numbers, NaN where unknown and zero for a body without mass."""
@@ -166,10 +162,6 @@ class Link:
     def parameter(self, symbol: str) -> str:
         """The name of one of its parameters: ZZ6 for link '6', ZZ_forearm for link 'forearm'."""
         return parameter_name(symbol, self.label or self.name)
-
-
-def _link(own: dict[str, object]) -> Link:
-    return Link(**own)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ def parameter_set(
     weight = (sum(masses) or mass) * (float(np.linalg.norm(gravity)) or 10.0)
     for e in elements:
         names.append(e.parameter_name)
-        units.append(_unit(e, kinds))
+        units.append(e.unit or (KINDS[e.kind].turning if acts_on_angles(e, kinds) else KINDS[e.kind].sliding))
         values.append(e.value)
         typical.append(_typical(e, kinds, weight, length))
     inertial: tuple[State, ...] = ("estimated",) * (len(names) - len(elements))
@@ -103,10 +103,6 @@ def acts_on_angles(e: Element, kinds: Mapping[str, str]) -> bool:
         return False
     target = next(iter(e.on))
     return target.rpartition(".")[2].startswith("m") if e.on_body is not None else kinds[target] == "turning"
-
-
-def _unit(e: Element, kinds: Mapping[str, str]) -> str:
-    return e.unit or (KINDS[e.kind].turning if acts_on_angles(e, kinds) else KINDS[e.kind].sliding)
 
 
 def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float) -> float:

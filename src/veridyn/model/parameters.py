@@ -7,15 +7,15 @@ A search by name moves z_i, in prior deviations: θ_i = θ_i⁰ + σ_i z_i, or �
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arrays import Array
+from veridyn.arrays import Array, Record
 from veridyn.errors import DataError, ModelError, did_you_mean, part_at
 
 NEGATIVE_EIGENVALUE = 1e-9  # of the largest eigenvalue of the correlations: a negative one below it is rounding
@@ -100,7 +100,7 @@ class Tie:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ParameterSet:
+class ParameterSet(Record):
     """The parameters of one machine in the order of the regressor's columns.
 
     `values` are the priors, NaN where nobody knows. `typical` is the size a parameter of this kind has on this machine; it scales
@@ -128,11 +128,6 @@ class ParameterSet:
             _check_state(state)
         self.values.flags.writeable = False
         self.typical.flags.writeable = False
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # A read-only view cannot be pickled.
-        views = {"ties": dict(self.ties), "bounds": dict(self.bounds), "drifts": dict(self.drifts)}
-        return _parameter_set, ({f.name: getattr(self, f.name) for f in fields(self)} | views,)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -283,10 +278,6 @@ def _check_state(state: str) -> None:
         raise ModelError(
             f"there is no state '{state}' of a parameter.", where="parameters", expected=" or ".join(STATES), hint=hint
         )
-
-
-def _parameter_set(own: dict[str, Any]) -> ParameterSet:
-    return ParameterSet(**own)
 
 
 @dataclass(frozen=True, kw_only=True)

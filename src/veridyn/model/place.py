@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arrays import Array
+from veridyn.arrays import Array, Record
 from veridyn.errors import Faults, did_you_mean, within
 from veridyn.spatial.rotations import MDH, Placement
 
@@ -143,7 +143,7 @@ class Attachment:
 
 
 @dataclass(frozen=True)
-class Assembly:
+class Assembly(Record):
     """Where the machine stands when put together: coordinates that are held as given, and guesses of others (0 where not named).
 
     It decides which of several ways to assemble the machine is meant, and where solvers start.
@@ -156,6 +156,3 @@ class Assembly:
         for name in ("hold", "guess"):
             values = {str(k): float(v) for k, v in getattr(self, name).items()}
             object.__setattr__(self, name, MappingProxyType(values))
-
-    def __reduce__(self) -> tuple[type[Assembly], tuple[dict[str, float], dict[str, float]]]:
-        return Assembly, (dict(self.hold), dict(self.guess))

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arrays import Array
+from veridyn.arrays import Array, Record
 from veridyn.errors import ModelError, part_at
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Load
@@ -62,7 +62,7 @@ class UnitVector:
 
 
 @dataclass(frozen=True, eq=False)
-class RigidBody:
+class RigidBody(Record):
     """A body by its points and vectors, each given in the body's own frame, and its inertia.
 
     `points` and `vectors`: name → place or components in the body's frame. `centre`: its centre of mass there (default: the frame's
@@ -82,16 +82,6 @@ class RigidBody:
         object.__setattr__(self, "vectors", _placed(self.vectors))
         object.__setattr__(self, "centre", numbers(self.centre))
         object.__setattr__(self, "inertia", np.array(self.inertia, dtype=np.float64))
-
-    def __reduce__(self) -> tuple[type[RigidBody], tuple[object, ...]]:
-        return RigidBody, (
-            self.name,
-            dict(self.points),
-            dict(self.vectors),
-            self.mass,
-            self.centre,
-            np.asarray(self.inertia),
-        )
 
     @property
     def elements(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from veridyn.model.parameters import Uncertainty
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.filters.filter import ErrorModel
-from veridyn.observe.process_noise import ProcessNoise, sizes
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 
 TURNS = slice(3, 6)  # of a free base, among the columns of ∂h/∂q
@@ -67,6 +67,7 @@ class MachineSystem:
     drifting: tuple[int, ...]  # outputs whose bias is a state
     R: Array
     density: Array  # of position, acceleration (f each), force (k), parameters (p), states of elements, bias; white force (k)
+    deviations: Array  # of the states at the start, zero where `carried` or `uncertainty` has a covariance
     selector: Array  # (m, p): which bias belongs to which output
     wraps: NDArray[np.bool_]
     longest: float  # step (s) of the integration
@@ -388,24 +389,12 @@ class MachineSystem:
 
     def belief(self, q: Array, qd: Array, t: float | None = None, u: Array | None = None) -> Belief:
         """The start that `process_noise` describes, around a configuration and velocity."""
-        names, forces = self.model.names, self.model.unknown
-        deviations = np.concatenate(
-            [
-                sizes(self.process_noise.start, names, "start"),
-                sizes(self.process_noise.start_rate, names, "start_rate"),
-                sizes(self.process_noise.start_force, forces, "start_force"),
-                sizes(self.process_noise.start_parameter, self.estimated, "start_parameter"),
-                np.zeros(len(self.varying) - len(self.estimated)),
-                sizes(self.process_noise.start_element, self.inner, "start_element"),
-                [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
-            ]
-        )
         x = self.join(q, qd, self.model.start_unknown if u is None else u, np.zeros(len(self.drifting)))
         known = self.carried or self.uncertainty
         if known is None:
-            return Belief(x, deviations**2, t)
-        part = [2 * self.f + len(forces) + self.varying.index(name) for name in known.names]
-        P = np.diag(deviations**2)
+            return Belief(x, self.deviations**2, t)
+        part = [2 * self.f + len(self.model.unknown) + self.varying.index(name) for name in known.names]
+        P = np.diag(self.deviations**2)
         P[np.ix_(part, part)] = known.covariance
         return Belief(x, P, t)
 

@@ -173,6 +173,10 @@ class Measurements:
             sigma=sigma,
         )
 
+    def without_repeats(self, most: int | None) -> Measurements:
+        """With readings FROZEN that repeat one number more often than that; as they are for None."""
+        return self if most is None else self.flagged(frozen(self.values, most), Status.FROZEN)
+
     def flagged(self, mask: NDArray[np.bool_], status: Status) -> Measurements:
         """A copy in which the readings of `mask` (N, m) that were usable carry `status`."""
         return replace(self, flags=np.where(mask & (self.flags == Status.USED), status, self.flags).astype(np.int8))

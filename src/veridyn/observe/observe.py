@@ -36,7 +36,7 @@ from veridyn.observe.filters.run import in_order, run, smooth
 from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
 from veridyn.observe.fitting import Tuning, tune
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.model_error import with_density
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import ObserverSetup
@@ -167,39 +167,41 @@ def observe_with(
     tuning: Tuning | None = None,
 ) -> Observation:
     """:func:`observe` of a machine of bodies, without its warnings; `tuning`: how this log chose the process noise of the setup."""
+    form = formulated(machine)
     if setup.settings.inputs is None and isinstance(log, Experiment):
-        setup = setup.replaced(inputs=inputs_in(machine, log.names, log.name))
-    system, q, qd = setup.system(machine)
+        setup = setup.replaced(inputs=inputs_in(form, log.names, log.name))
+    system, q, qd = setup.system(form)
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.settings.input_hold)
     if setup.settings.start == "readings":
         if isinstance(log, Measurements):
             raise DataError(
                 "first readings are taken from a log's channels.", where="observe, start", expected="an Experiment"
             )
-        setup, system, q, qd = setup.started(system, first_positions(system, log))
-    if setup.settings.frozen_after is not None:
-        readings = readings.flagged(frozen(readings.values, setup.settings.frozen_after), Status.FROZEN)
+        first = first_positions(system, log)
+        setup, system, q, qd = setup.started(system, first)
+    readings = readings.without_repeats(setup.settings.frozen_after)
     if setup.settings.process_noise is None:
-        machine = system.model.form
+        form = system.model.form
         learns = setup.settings.model_error == "learned"
-        process_noise, tuning = tuned(setup, machine, [readings], progress, walk_alone=learns)
+        process_noise, tuning = tuned(setup, form, [readings], progress, walk_alone=learns)
         setup = setup.replaced(process_noise=process_noise)
-        system, q, qd = setup.system(machine)
-    method, smooths = setup.method, isinstance(setup.method, Smoother)
+        system, q, qd = setup.system(form)
+    method, smooths, start = setup.method, isinstance(setup.method, Smoother), system.belief(q, qd)
+    ordered = in_order(method, readings.select(system.outputs))
     if smooths:  # it goes back along one chain of steps
-        readings = in_order(method, readings.select(system.outputs))
+        readings = ordered
     refinements = 0 if setup.settings.step is not None else REFINEMENTS
-    floor = setup.foreseen_floor(system, q, qd, readings) if tuning is None else None
+    floor = setup.foreseen_floor(system, q, start, ordered) if tuning is None else None
     bare = system
     system = system if floor is None else with_density(system, floor)
-    system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
+    system, estimates = _converging(setup, system, readings, q, start, progress, refinements)
     ran, system = system, with_frozen(system, estimates)
     bare = replace(bare, longest=system.longest, frozen=system.frozen)
-    error = setup.model_error(bare, q, qd, readings, estimates, progress, tuning is not None, floor)
+    error = setup.model_error(bare, q, start, ordered, estimates, progress, tuning is not None, floor)
     if error is not None and not (error.density is floor and system is ran):
         system = error.added_to(bare)
     while system is not ran:  # again where the model's error leaves a parameter less well determined
-        estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
+        estimates = run(method, setup.seen(system, q), readings, start, progress)
         ran, system = system, with_frozen(system, estimates)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = bounded_step_bias(system, estimates, readings.inputs)
@@ -208,7 +210,7 @@ def observe_with(
             break
         refinements -= 1
         system = replace(system, longest=bias.better)
-        estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
+        estimates = run(method, setup.seen(system, q), readings, start, progress)
     found = Observation(
         method.word,
         system,
@@ -218,7 +220,7 @@ def observe_with(
         system.process_noise,
         tuning,
         error,
-        FilterRun(method, setup.seen(system, q), readings, system.belief(q, qd)),
+        FilterRun(method, setup.seen(system, q), readings, start),
     )
     return smoothed(found) if smooths else found
 
@@ -228,14 +230,14 @@ def _converging(
     system: MachineSystem,
     readings: Measurements,
     q: Array,
-    qd: Array,
+    start: Belief,
     progress: Progress,
     tries: int,
 ) -> tuple[MachineSystem, Estimates]:
     """A run along the readings, and the system it was made with: one of shorter steps, up to `tries` times, where steps do not converge."""
     while True:
         try:
-            return system, run(setup.method, setup.seen(system, q), readings, system.belief(q, qd), progress)
+            return system, run(setup.method, setup.seen(system, q), readings, start, progress)
         except SimulationError:
             if not tries:
                 raise

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
-from veridyn.mechanics.formulation import MachineModel, RunSettings, require
+from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, require
 from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise
@@ -33,14 +33,13 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import ErrorModel, Filter
 from veridyn.observe.filters.machine_step import compiled_step
 from veridyn.observe.filters.methods import ErrorEKF, LinearKF
-from veridyn.observe.filters.run import in_order
 from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.model_error import ModelErrorDensity, foreseen_floor, given_model_error, learn_model_error
-from veridyn.observe.process_noise import ProcessNoise, Size, as_covariance, sizes
-from veridyn.observe.result import Estimates
+from veridyn.observe.process_noise import ProcessNoise, StateNames, as_covariance
+from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
@@ -85,40 +84,33 @@ def machine_system(
             friction_speed=settings.friction_speed,
         )
     )
-    noise = _noise_with(_noise_on(given, form.drives), model, estimated)
-    made = _system(model, chosen, noise, error_model, inputs, settings.step)
-    made = replace(made, bounds=_bounds(model, estimated), carried=start_covariance(form, model, drifts))
+    made = _system(form, model, chosen, given, estimated, error_model, settings)
+    made = replace(made, carried=start_covariance(form, model, drifts))
     return (made if settings.step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
 
 
 def _system(
+    form: Formulated,
     model: MachineModel,
     sensors: Sequence[Sensor],
-    process_noise: ProcessNoise,
+    given: ProcessNoise,
+    estimated: Mapping[str, Estimated],
     error_model: ErrorModel,
-    inputs: tuple[str, ...],
-    step: float | None,
+    settings: ObserveSettings,
 ) -> MachineSystem:
-    """Names of states, noises and biases, from a model and its sensors."""
-    table = model.readout(sensors)
+    """Names of states, noises, bounds and biases, from a model of a machine, its sensors and what is given of its noise and parameters."""
+    table, names = model.readout(sensors), _estimated(model)
     drifting = tuple(j for j, k in enumerate(table.owner) if table.sensors[k].drifts)
-    estimated = _estimated(model)
-    density = [
-        sizes(process_noise.position, model.names, "position"),
-        sizes(process_noise.acceleration, model.names, "acceleration"),
-        sizes(process_noise.force, model.unknown, "force"),
-        sizes(process_noise.parameter, estimated, "parameter"),
-        np.zeros(len(model.varying) - len(estimated)),
-        sizes(process_noise.element, model.inner, "element"),
-        [table.sensors[table.owner[j]].bias_walk for j in drifting],
-        sizes(process_noise.white_force, model.unknown, "white_force"),
-    ]
+    biased = [table.sensors[table.owner[j]] for j in drifting]
+    of = StateNames(model.names, model.unknown, names, len(model.varying) - len(names), model.inner)
+    walk, sigma = ({name: getattr(how, part) for name, how in estimated.items()} for part in ("walk", "sigma"))
+    noise = given.on_coordinates(form.drives).with_parameters(names, walk, sigma)
     return MachineSystem(
         model=model,
         table=table,
-        process_noise=process_noise,
+        process_noise=noise,
         error_model=error_model,
-        inputs=tuple(inputs),
+        inputs=tuple(settings.inputs or ()),
         states=(
             *model.names,
             *model.rate_names,
@@ -130,10 +122,12 @@ def _system(
         outputs=table.names,
         drifting=drifting,
         R=as_covariance(table.variances, table.names, "measurement noise", definite=True),
-        density=np.concatenate(density),
+        density=noise.densities(of, [sensor.bias_walk for sensor in biased]),
+        deviations=noise.deviations(of, [sensor.bias_sigma for sensor in biased]),
         selector=np.eye(len(table.names))[:, list(drifting)],
         wraps=np.array([table.sensors[k].wraps for k in table.owner], dtype=np.bool_),
-        longest=step or LONGEST_STEP_S,
+        longest=settings.step or LONGEST_STEP_S,
+        bounds=_bounds(model, estimated),
         varying=model.varying,
         inner=model.inner,
         uncertainty=model.uncertainty,
@@ -145,36 +139,6 @@ def _estimated(model: MachineModel) -> tuple[str, ...]:
     """The varying loads and parameters that are estimated: those before the considered ones."""
     considered = 0 if model.uncertainty is None else len(model.uncertainty.names)
     return model.varying[: len(model.varying) - considered]
-
-
-def _noise_on(given: ProcessNoise, drives: Mapping[str, str]) -> ProcessNoise:
-    """The process noise with forces that are named by their drives named by the coordinates these act on, as states are."""
-    force, start = (_renamed(size, drives) for size in (given.force, given.start_force))
-    return (
-        given if force is given.force and start is given.start_force else replace(given, force=force, start_force=start)
-    )
-
-
-def _renamed(size: Size, names: Mapping[str, str]) -> Size:
-    if not isinstance(size, Mapping) or not set(size) & set(names):
-        return size
-    return {names.get(name, name): value for name, value in size.items()}
-
-
-def _noise_with(given: ProcessNoise, model: MachineModel, estimated: Mapping[str, Estimated]) -> ProcessNoise:
-    """The process noise, with what parameters bring of their own."""
-    if not estimated:
-        return given
-    names = _estimated(model)
-    walk = _sized(given.parameter, names, {n: e.walk for n, e in estimated.items()})
-    sigma = _sized(given.start_parameter, names, {n: e.sigma for n, e in estimated.items()})
-    return replace(given, parameter=walk, start_parameter=sigma)
-
-
-def _sized(given: Size, names: Sequence[str], own: Mapping[str, float]) -> dict[str, float]:
-    """A number for each name: its own, else what is given for it or for all."""
-    rest = given if isinstance(given, Mapping) else dict.fromkeys(names, float(given))
-    return {**{n: float(v) for n, v in rest.items()}, **own}
 
 
 def _bounds(model: MachineModel, estimated: Mapping[str, Estimated]) -> ParameterBounds | None:
@@ -306,32 +270,30 @@ class ObserverSetup:
         self,
         system: MachineSystem,
         q: Array,
-        qd: Array,
-        readings: Measurements,
+        start: Belief,
+        ordered: Measurements,
         first: Estimates,
         progress: Progress = silent,
         scales_walk: bool = False,
         foreseen: Array | None = None,
     ) -> ModelErrorDensity | None:
-        """The error of the model that the settings ask for, None for none; it is learned on `readings`, along which `first` ran without.
+        """The error of the model that the settings ask for, None for none; it is learned on the readings along which `first` ran without,
+        `ordered` by :func:`~veridyn.observe.filters.run.in_order`.
         `scales_walk`: the walk of the unknown forces was chosen on these readings too, and may be scaled beside it.
         `foreseen`: the floor that `first` has, by :meth:`foreseen_floor`."""
         given = self.settings.model_error
         if given == "off":
             return None
-        start = system.belief(q, qd)
         if given == "learned":
-            ordered = in_order(self.method, readings.select(system.outputs))
             seen = partial(self.seen, q=q)
             return learn_model_error(self.method, system, seen, ordered, start, first, progress, scales_walk, foreseen)
-        return given_model_error(given, system, start, readings, first)
+        return given_model_error(given, system, start, ordered, first)
 
-    def foreseen_floor(self, system: MachineSystem, q: Array, qd: Array, readings: Measurements) -> Array | None:
+    def foreseen_floor(self, system: MachineSystem, q: Array, start: Belief, ordered: Measurements) -> Array | None:
         """The least model error of a long log by its beginning, where one is learned; None where the first run has none."""
         if self.settings.model_error != "learned":
             return None
-        ordered = in_order(self.method, readings.select(system.outputs))
-        return foreseen_floor(self.method, system, partial(self.seen, q=q), ordered, system.belief(q, qd))
+        return foreseen_floor(self.method, system, partial(self.seen, q=q), ordered, start)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, with rows of H as paper 003 prints them, or its tangent at rest where it starts."""

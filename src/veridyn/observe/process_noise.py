@@ -11,8 +11,9 @@ Reference: C. F. Van Loan, "Computing integrals involving the matrix exponential
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +24,16 @@ from veridyn.errors import Faults, ModelError, did_you_mean
 
 ASYMMETRY = 1e-9  # largest |P − Pᵀ| and smallest −eigenvalue of the correlations that count as rounding
 Size = float | Mapping[str, float]
+
+
+class StateNames(NamedTuple):
+    """Independent coordinates, unknown forces, estimated parameters, how many are considered, and elements' own states."""
+
+    coordinates: tuple[str, ...]
+    forces: tuple[str, ...]
+    estimated: tuple[str, ...]
+    considered: int
+    elements: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,57 @@ class ProcessNoise:
     def coordinate_densities(self, names: tuple[str, ...]) -> Array:
         """Those of positions, then of accelerations, of the coordinates `names`: one that none is given for gets the largest that is."""
         return np.concatenate([_by_name(size, names) for size in (self.position, self.acceleration)])
+
+    def densities(self, of: StateNames, biases: Sequence[float]) -> Array:
+        """Those of all states, as they lie in a state, `biases` of sensors behind them; then those of the white forces."""
+        given = (
+            sizes(self.position, of.coordinates, "position"),
+            sizes(self.acceleration, of.coordinates, "acceleration"),
+            sizes(self.force, of.forces, "force"),
+            sizes(self.parameter, of.estimated, "parameter"),
+            np.zeros(of.considered),
+            sizes(self.element, of.elements, "element"),
+        )
+        return np.concatenate([*given, biases, sizes(self.white_force, of.forces, "white_force")])
+
+    def deviations(self, of: StateNames, biases: Sequence[float]) -> Array:
+        """Those of all states at the start, `biases` behind them; zero for what is considered, which has a covariance of its own."""
+        given = (
+            sizes(self.start, of.coordinates, "start"),
+            sizes(self.start_rate, of.coordinates, "start_rate"),
+            sizes(self.start_force, of.forces, "start_force"),
+            sizes(self.start_parameter, of.estimated, "start_parameter"),
+            np.zeros(of.considered),
+            sizes(self.start_element, of.elements, "start_element"),
+        )
+        return np.concatenate([*given, biases])
+
+    def on_coordinates(self, drives: Mapping[str, str]) -> ProcessNoise:
+        """With forces that are named by their drives named by the coordinates these act on, as states are."""
+        force, start = (_renamed(size, drives) for size in (self.force, self.start_force))
+        same = force is self.force and start is self.start_force
+        return self if same else replace(self, force=force, start_force=start)
+
+    def with_parameters(
+        self, names: Sequence[str], walk: Mapping[str, float], sigma: Mapping[str, float]
+    ) -> ProcessNoise:
+        """With the walks and first deviations that some parameters bring of their own; `names`: all that are estimated."""
+        if not walk:
+            return self
+        own = _with_own(self.parameter, names, walk), _with_own(self.start_parameter, names, sigma)
+        return replace(self, parameter=own[0], start_parameter=own[1])
+
+
+def _renamed(size: Size, names: Mapping[str, str]) -> Size:
+    if not isinstance(size, Mapping) or not set(size) & set(names):
+        return size
+    return {names.get(name, name): value for name, value in size.items()}
+
+
+def _with_own(given: Size, names: Sequence[str], own: Mapping[str, float]) -> dict[str, float]:
+    """A number for each name: its own, else what is given for it or for all."""
+    rest = given if isinstance(given, Mapping) else dict.fromkeys(names, float(given))
+    return {**{n: float(v) for n, v in rest.items()}, **own}
 
 
 def _by_name(size: Size, names: tuple[str, ...]) -> Array:
@@ -179,7 +241,8 @@ def _check_correlations(P: Array, names: Sequence[str], where: str, definite: bo
 
 def symmetric(P: Array) -> Array:
     """(P + Pᵀ)/2, which rounding alone makes different from P."""
-    return (P + P.T) / 2.0
+    half = 0.5 * P  # first: a sum of two large numbers overflows
+    return half + half.T
 
 
 def van_loan(A: ArrayLike, W: ArrayLike, dt: float) -> tuple[Array, Array]:

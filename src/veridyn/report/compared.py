@@ -1,16 +1,24 @@
-"""The page of a comparison: runs side by side, parameters that differ by more than their deviations first to be seen."""
+"""Runs side by side, and the machines of a fleet: what differs by more than its deviations is first to be seen.
+
+Of a fleet: which machines stand apart, how much machines differ, and each machine's parameters.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
+import numpy as np
+
+from veridyn.arrays import Array
+from veridyn.identify.fleet import FEWEST, Fleet
+from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
-from veridyn.report.plots import bars
-from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.report.plots import Axis, Curve, Plot, Tick, area, axis_over, bars, dots, heat, level, line
+from veridyn.report.words import count, listed, measured, number, percent, unit_text
 from veridyn.studies.compare import APART, Comparison, Difference
 from veridyn.studies.result import Result
+from veridyn.studies.run.fleet import FleetRun
 
 HASH_DIGITS = 10  # of a SHA-256 that the table of inputs shows
 
@@ -123,3 +131,228 @@ def _inputs(found: Comparison) -> list[Block]:
     ]
     rows.append(("veridyn", *found.versions, "yes" if len(set(found.versions)) == 1 else "no"))
     return [Table(("input", *found.runs, "the same?"), rows, left=(len(found.runs) + 1,))]
+
+
+FILES = "result.json, parameters.csv (means of the fleet), machines.csv and fleet.json"
+DRAWN_PARAMETERS = 6  # pictures of single parameters
+DRAWN_MACHINES = 40  # machines of the matrix, the ones farthest from the others
+DEVIATIONS = 6.0  # at which the matrix has its full colour
+LISTED_MACHINES = 60  # lines of the table of machines
+POOR_SHARE = 0.5  # of the machines: with fewer fits a fleet says little
+LABELS = 12  # names of machines below a picture
+
+
+def fleet_page(run: FleetRun, result: Result, command: str) -> str:
+    """The report of ``veridyn identify`` for a study with a section ``fleet``."""
+    fleet = run.fleet
+    apart = {o.machine for o in fleet.outliers}
+    keys = [
+        Key(f"{len(fleet.fits)} / {len(run.machines)}", "machines identified"),
+        Key(str(len(apart)), "machines that stand apart"),
+        Key(
+            percent(result.figures["median_cross_validation_percent"]) + " %", "error of a machine on held-out samples"
+        ),
+    ]
+    note = "Distances from the fleet, and how well each machine is predicted."
+    sections = [
+        Section("Machines that stand apart", outlier_blocks(fleet), _apart_lead(fleet)),
+        Section(
+            "The fleet", spread_blocks(run), "Mean of each parameter, and the standard deviation between machines."
+        ),
+        Section("Parameter by parameter", [parameter_figure(run)], _picture_lead()),
+        Section("Machine by machine", machine_blocks(run), note),
+    ]
+    if fleet.failed or run.logs_left_out:
+        sections.insert(0, Section("Left out", left_out_blocks(run), "These were not used; the others went on."))
+    if run.missed:
+        lead = "The study file sets limits, and these are not kept."
+        sections.insert(0, Section("Limits that are missed", [Listing(run.missed)], lead))
+    title = f"A fleet of “{next(iter(fleet.fits.values())).described.name}”"
+    return page(title, fleet_verdict(run), keys, sections, result, command, beside=FILES)
+
+
+def fleet_verdict(run: FleetRun) -> Verdict:
+    """How many machines are identified, and which are not as the others."""
+    fleet = run.fleet
+    total, found = len(run.machines), len(fleet.fits)
+    apart = list(dict.fromkeys(o.machine for o in fleet.outliers))
+    findings = [
+        f"{o.machine}: {o.parameter} is {number(abs(o.deviations), 2)} deviations "
+        f"{'above' if o.deviations > 0.0 else 'below'} the others."
+        for o in fleet.outliers[:5]
+    ]
+    if len(fleet.outliers) > 5:
+        findings.append(f"{len(fleet.outliers) - 5} more values stand apart.")
+    if fleet.failed:
+        findings.append(f"Left out: {listed(list(fleet.failed))}.")
+    findings += [f"Left out of {name}: {listed(list(logs))}." for name, logs in run.logs_left_out.items()]
+    if found < FEWEST:
+        findings.append(f"Outliers are not looked for, which takes {FEWEST} machines.")
+    findings += [f"Missed: {m}" for m in run.missed]
+    poor = found < POOR_SHARE * total or bool(run.missed)
+    fair = bool(apart or fleet.failed or run.logs_left_out) or found < FEWEST
+    head = f"{found} of {total} machines are identified"
+    head += (
+        f"; {listed(apart)} {'stands' if len(apart) == 1 else 'stand'} apart." if apart else ", and none stands apart."
+    )
+    return Verdict(
+        "poor" if poor else "fair" if fair else "good",
+        head,
+        tuple(findings),
+        ("Choosing which machines to look at first, and priors for further machines of this model.",),
+        ("Comparing machines that carried different loads or drives: their parameters differ for that reason.",),
+    )
+
+
+def _apart_lead(fleet: Fleet) -> str:
+    return (
+        f"A value is listed where only {number(100.0 * fleet.significance, 2)} % of sound fleets would have any value as far from "
+        "the others, over all machines and parameters together. Its own uncertainty counts."
+    )
+
+
+def _picture_lead() -> str:
+    return (
+        "Values with two of their own standard deviations; the band is the mean with two deviations between machines."
+    )
+
+
+def outlier_blocks(fleet: Fleet) -> list[Block]:
+    """A table of the values that stand apart."""
+    if not fleet.outliers:
+        reason = f"which takes {FEWEST} machines" if len(fleet.fits) < FEWEST else ""
+        return [Text(f"Not looked for, {reason}." if reason else "None.")]
+    units = dict(zip(fleet.names, next(iter(fleet.fits.values())).units, strict=True))
+    rows = []
+    for o in fleet.outliers:
+        sigma = fleet.sigma[fleet.machines.index(o.machine), fleet.names.index(o.parameter)]
+        value, deviation = measured(o.value, float(sigma))
+        mean = fleet.distribution[o.parameter].mean
+        rows.append(
+            [
+                o.machine,
+                o.parameter,
+                value,
+                deviation,
+                number(mean, 4),
+                unit_text(units[o.parameter]),
+                number(o.deviations, 2),
+            ]
+        )
+    return [
+        Table(
+            ["machine", "parameter", "value", "σ", "mean of the others", "unit", "deviations"],
+            rows,
+            left=(0, 1, 5),
+            strong=(6,),
+        )
+    ]
+
+
+def spread_blocks(run: FleetRun) -> list[Block]:
+    """The distribution of each parameter."""
+    rows = []
+    for (name, s), unit in zip(run.fleet.distribution.items(), run.units, strict=True):
+        mean, sigma = measured(s.mean, s.sigma)
+        share = percent(100.0 * s.between / abs(s.mean)) if s.mean and s.between else "–"
+        rows.append(
+            [
+                name,
+                mean,
+                sigma,
+                number(s.between, 2) if s.between else "none found",
+                share,
+                unit_text(unit),
+                str(s.count),
+            ]
+        )
+    head = ["parameter", "mean", "σ of the mean", "between machines", "% of the mean", "unit", "machines"]
+    caption = "“None found”: the estimates scatter no more than their own deviations say. Machines that stand apart are not counted."
+    return [Table(head, rows, caption, left=(5,))]
+
+
+def parameter_figure(run: FleetRun) -> Figure:
+    """The parameters with outliers first, then those in which machines differ most, beside their own deviations."""
+    fleet = run.fleet
+    far = {
+        name: max(abs(o.deviations) for o in fleet.outliers if o.parameter == name)
+        for name in {o.parameter for o in fleet.outliers}
+    }
+    sigma = np.median(fleet.sigma, axis=0)
+    spread = [s.between for s in fleet.distribution.values()]
+
+    def interest(j: int) -> tuple[float, float]:
+        return far.get(fleet.names[j], 0.0), spread[j] / sigma[j] if sigma[j] > 0.0 else math.inf
+
+    chosen = sorted(range(len(fleet.names)), key=interest, reverse=True)[:DRAWN_PARAMETERS]
+    return Figure([_values_plot(run, j) for j in chosen], caption=_chosen_caption(len(chosen), len(fleet.names)))
+
+
+def _chosen_caption(shown: int, of: int) -> str:
+    return "" if shown == of else f"The {shown} of {of} parameters in which machines differ most; machines.csv has all."
+
+
+def _values_plot(run: FleetRun, j: int) -> Plot:
+    """One parameter over the machines: values with ±2σ, and the mean with ±2τ."""
+    fleet, name = run.fleet, run.fleet.names[j]
+    x, y, s = np.arange(float(len(fleet.fits))), fleet.values[:, j], fleet.sigma[:, j]
+    spread = fleet.distribution[name]
+    apart = np.isin(fleet.machines, [o.machine for o in fleet.outliers if o.parameter == name])
+    across = Axis(-0.5, len(x) - 0.5)
+    band = (spread.mean - 2.0 * spread.between, spread.mean + 2.0 * spread.between)
+    up = axis_over(y - 2.0 * s, y + 2.0 * s, band)
+    ends = np.array([-0.5, len(x) - 0.5])
+    drawn = [
+        Curve("band c1", area(ends, np.full(2, band[0]), np.full(2, band[1]), across, up), of="fleet"),
+        Curve("line c1", level(spread.mean, up), "fleet"),
+        Curve("line c0", _bars(x, y - 2.0 * s, y + 2.0 * s, across, up), of="machine"),
+        Curve("dots c0", dots(x[~apart], y[~apart], across, up), "machine"),
+    ]
+    if apart.any():
+        drawn.append(Curve("dots c3", dots(x[apart], y[apart], across, up), "stands apart"))
+    every = max(1, math.ceil(len(x) / LABELS))
+    ticks = tuple(Tick(100.0 * float(across.share(k)), m) for k, m in enumerate(fleet.machines) if k % every == 0)
+    label = f"{name}, {unit_text(run.units[j])}"
+    return Plot(
+        name, tuple(drawn), ticks, up.ticks(5, upwards=True), "", label, axes=(across, up), names=fleet.machines
+    )
+
+
+def _bars(x: Array, low: Array, high: Array, across: Axis, up: Axis) -> str:
+    return " ".join(line(np.full(2, a), np.array([b, c]), across, up) for a, b, c in zip(x, low, high, strict=True))
+
+
+def machine_blocks(run: FleetRun) -> list[Block]:
+    """Distances of machines from the fleet in colours, and a table of machines."""
+    fleet = run.fleet
+    worst = np.abs(fleet.deviations).max(axis=1)
+    order = np.argsort(-worst, kind="stable")
+    drawn = sorted(order[:DRAWN_MACHINES].tolist())
+    shown = heat(
+        "Distances from the fleet", fleet.deviations[drawn], [fleet.machines[i] for i in drawn], fleet.names, DEVIATIONS
+    )
+    caption = f"(value − mean)/√(σ² + τ²): blue above, red below, full colour at {DEVIATIONS:g} deviations."
+    if len(drawn) < len(fleet.fits):
+        caption += f" The {len(drawn)} of {len(fleet.fits)} machines that are farthest."
+    rows = []
+    for i in order[:LISTED_MACHINES].tolist():
+        name = fleet.machines[i]
+        f = run.machines[name].figures
+        j = int(np.argmax(np.abs(fleet.deviations[i])))
+        farthest = f"{fleet.names[j]} ({number(float(fleet.deviations[i, j]), 2)})"
+        rows.append([name, f"{f['samples_training']:.0f}", percent(f["cross_validation_percent"]), farthest])
+    more = "" if len(rows) == len(fleet.fits) else f"The first {len(rows)} of {count(len(fleet.fits), 'machine')}."
+    table = Table(
+        ["machine", "samples", "error on held-out samples, %", "farthest parameter (deviations)"],
+        rows,
+        more,
+        left=(0, 3),
+    )
+    return [Heat(shown, caption), table]
+
+
+def left_out_blocks(run: FleetRun) -> list[Block]:
+    """Machines and logs that were not used, with the reason."""
+    items = [f"{name}: {why}" for name, why in run.fleet.failed.items()]
+    items += [f"{name}, {log}: {why}" for name, logs in run.logs_left_out.items() for log, why in logs.items()]
+    return [Listing(items)]

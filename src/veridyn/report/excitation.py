@@ -100,7 +100,7 @@ def motion_blocks(study: ExcitationStudy) -> list[Block]:
     t = np.linspace(0.0, plan.trajectory.period, 240)
     return [
         attempted("The machine on the designed motion", lambda: moving_machine(study)),
-        trajectory_figure(plan.trajectory, plan.coordinates, _kinds(study), t),
+        trajectory_figure(plan.trajectory, plan.coordinates, study.machine.kinds, t),
         *_run_up(study),
     ]
 
@@ -127,10 +127,6 @@ def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Map
                 shown = [Series(names[k], t, x[:, k], colour=k) for k in own]
                 plots.append(curves(f"{what}, {', '.join(names[k] for k in own)}", shown, "time [s]", f"{unit}{per}"))
     return Figure(plots, "One period", "Coordinates that are designed.")
-
-
-def _kinds(study: ExcitationStudy) -> dict[str, str]:
-    return dict(zip(study.machine.coordinates, study.machine.coordinate_kinds, strict=True))
 
 
 def _run_up(study: ExcitationStudy) -> list[Block]:

@@ -22,7 +22,7 @@ from veridyn.symbolic.expression import Graph, Number, live
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
-Label = TypeVar("Label", str, int)
+Label = TypeVar("Label")
 Addresses = NDArray[np.unsignedinteger] | Sequence[int]
 _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
 
@@ -206,14 +206,19 @@ class Single:
 
 
 def formula_kernel(
-    module: str, words: Sequence[str], formula: Callable[[Graph], Mapping[Label, Number]], samples: Collection[str]
+    module: str,
+    words: Sequence[str],
+    formula: Callable[[Graph], Mapping[Label, Number]],
+    samples: Collection[str],
+    apart: bool = False,
 ) -> tuple[Kernel, tuple[Label, ...]]:
     """The kernel of a formula, one sample a call, and the labels of its outputs in their order: from memory, from disk, or made now.
 
-    `words` tell formulas of a `module` apart. What the formula reads is in `samples`, or is a parameter.
+    `words` tell formulas of a `module` apart. What the formula reads is in `samples`, or is a parameter. `apart`: no output lies where
+    something is read, so that nothing is copied before.
     """
     target, sources = this_host(1), source_digest(module)
-    key = key_of(*words, target.signature, sources or "")
+    key = key_of(*words, *(["apart"] if apart else []), target.signature, sources or "")
 
     def make() -> Stored:
         graph = Graph()
@@ -221,7 +226,7 @@ def formula_kernel(
         used = set(live(graph, found.values()))
         names = [name for name, node in graph.inputs.items() if node in used]
         read, parameters = ([n for n in names if (n in samples) == wanted] for wanted in (True, False))
-        program = emit(graph, list(found.values()), read, parameters, target.width, 1)
+        program = emit(graph, list(found.values()), read, parameters, target.width, 1, lanes=apart)
         labels = list(found)
         description = {"labels": [labels[k] for k in program.order], "places": program.places}
         return Stored(compile_object(program.text, target), description | {"samples": read, "parameters": parameters})

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.machine.urdf_shapes import UrdfVisual, urdf_visuals
-from veridyn.files.mesh.load import load_mesh
+from veridyn.files.meshes import load_mesh
 from veridyn.model.machine import Machine
 
 MOST_FACES = 200_000  # of one mesh

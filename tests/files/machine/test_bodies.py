@@ -21,9 +21,9 @@ from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text, save_model
+from veridyn.files.machine.write_parts import differences
 from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.differences import differences
 from veridyn.model.elements.element import (
     Element,
     Marker,

@@ -9,7 +9,7 @@ import veridyn as vd
 from veridyn.errors import ModelError, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
-from veridyn.model.differences import differences
+from veridyn.files.machine.write_parts import differences
 from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.single_track import PriorValue, car_machine, prior_of, uncertain, with_estimate, with_exchanged_axles
 

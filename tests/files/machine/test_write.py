@@ -19,12 +19,12 @@ from veridyn.errors import FileError, ModelError
 from veridyn.files.access import shipped_files
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import model_text, save_model
+from veridyn.files.machine.write_parts import differences
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.differences import differences
 from veridyn.model.elements.element import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque

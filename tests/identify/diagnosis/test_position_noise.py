@@ -63,7 +63,7 @@ def fitted(log: Experiment, method: str = "wls") -> Fit:
     )
 
 
-@pytest.mark.parametrize("method", ["wls", "ols"])
+@pytest.mark.parametrize("method", ["wls", pytest.param("ols", marks=pytest.mark.slow)])
 def test_the_bias_is_the_mean_error_of_many_logs(method: str) -> None:
     """25 logs with encoders of 14 bit, against the same logs unrounded (the filter has a bias of its own): the mean difference is some
     three deviations, rms over parameters, and what one log states of it is off by less than 30 % of that."""

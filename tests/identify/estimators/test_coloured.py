@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from scipy.linalg import eigh
 
 import veridyn.identify.regression.equation_plan as streaming
 from identify.smooth_arm import NOISE, clean, forces, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import (
     Hac,
+    _stride,
     andrews,
     andrews_each,
     bartlett,
@@ -101,12 +103,10 @@ def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
         log = noisy(rng, motion, memory=MEMORY)
         errors.append(solver @ ((forces(log) - forces(motion)) / NOISE).reshape(-1))
         if trial < logs:
-            fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
+            fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
             hac.append(fit.sigma**2)
             notes = fit.notes
-            white.append(
-                identify(truth(), log, settings=IdentifySettings(covariance="white"), diagnose="off").sigma ** 2
-            )
+            white.append(identify(truth(), log, settings=IdentifySettings(covariance="white")).sigma ** 2)
     empirical = np.std(errors, axis=0)
     ratio, plain = (np.sqrt(np.mean(x, axis=0)) / empirical for x in (hac, white))
     print(f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, median {np.median(ratio):.3f}")
@@ -120,9 +120,9 @@ def test_white_residuals_need_no_lags() -> None:
     hac, white = [], []
     for seed in range(15):
         log = noisy(np.random.default_rng(seed), clean(3000))
-        fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
+        fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
         hac.append(fit.sigma**2)
-        white.append(identify(truth(), log, settings=IdentifySettings(covariance="white"), diagnose="off").sigma ** 2)
+        white.append(identify(truth(), log, settings=IdentifySettings(covariance="white")).sigma ** 2)
     assert np.sqrt(np.mean(hac, axis=0) / np.mean(white, axis=0)) == pytest.approx(1.0, abs=0.08)
 
 
@@ -152,14 +152,11 @@ def test_rows_that_share_their_noise() -> None:
     for seed in range(120):
         shared = np.random.default_rng(seed).normal(size=(600, 1)) * NOISE
         log = replace(clean(600), forces=forces(clean(600)) + shared)
-        fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(0), engine="compiled"), diagnose="off")
+        fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(0), engine="compiled"))
         errors.append(fit.values - fit.base.reduce(truth().parameters.values))
         stated.append(fit.sigma**2)
         plain.append(
-            identify(
-                truth(), log, settings=IdentifySettings(covariance="white", engine="compiled"), diagnose="off"
-            ).sigma
-            ** 2
+            identify(truth(), log, settings=IdentifySettings(covariance="white", engine="compiled")).sigma ** 2
         )
     empirical = np.sqrt(np.mean(np.square(errors), axis=0))
     off, white = (np.sqrt(np.mean((np.sqrt(np.mean(x, axis=0)) / empirical - 1.0) ** 2)) for x in (stated, plain))
@@ -299,3 +296,27 @@ def test_a_multiple_of_the_score_changes_nothing(lags: int) -> None:
     plain, halved = (sandwich(data, s, score, Hac(lags)) for score in (None, _Halved()))
     assert halved.covariance == pytest.approx(plain.covariance, rel=1e-9, abs=1e-9 * plain.covariance.max())
     assert halved.residual_sigma == pytest.approx(plain.residual_sigma, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("p", "samples", "window", "stride"),
+    [(1, 900, 4, 1), (3, 900, 4, 3), (30, 900, 40, 3), (5, 900, 40, 1), (1, 9000, 4, 5), (1, 50_000, 40, 3)],
+)
+def test_windows_are_evaluated_as_often_as_there_is_time_for(p: int, samples: int, window: int, stride: int) -> None:
+    """Quarters of W/4 samples from one evaluation to the next: as much work as the meat, at least p samples, and 2,000 in all."""
+    rows = [SimpleNamespace(samples=samples), SimpleNamespace(samples=samples // 2)]
+    s = SimpleNamespace(values=np.zeros(p), observation=SimpleNamespace(rows=rows))
+    assert _stride(s, window) == stride  # pyright: ignore[reportArgumentType]
+
+
+def test_residuals_that_remember_have_lost_more_than_one_degree_of_freedom_a_parameter() -> None:
+    """√(Σu²/(n − tr S/σ²)), σ² = Σu²/n, with the S of the stated covariance in coordinates of orthonormal columns."""
+    motion = noisy(np.random.default_rng(5), clean(900), memory=MEMORY)
+    data = stream(truth(), motion)
+    s = solve(data.observe())
+    found = sandwich(data, s, hac=Hac(12))
+    r = (forces(motion) - regressor(truth(), motion)[:, :, list(s.columns)] @ s.values) / s.row_sigma
+    S = s.triangle @ found.covariance @ s.triangle.T
+    taken = np.trace(S) * r.size / (r**2).sum()
+    assert len(s.values) < taken < 0.5 * r.size
+    assert found.residual_sigma == pytest.approx(np.sqrt((r**2).sum() / (r.size - taken)), rel=1e-6)

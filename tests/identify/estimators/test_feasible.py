@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, truth
+from identify.undiagnosed import identify
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import solve
@@ -140,7 +140,7 @@ def test_deviations_do_not_promise_too_much() -> None:
     """Those that are stated, over 30 weak logs: the mean square of error over deviation is at most 1."""
     scores = []
     for seed in range(30):
-        fit = identify(truth(), weak(seed), "consistent", diagnose="off")
+        fit = identify(truth(), weak(seed), "consistent")
         scores.append((fit.values - fit.base.reduce(truth().parameters.values)) / fit.sigma)
     found = np.nanmean(np.square(scores))
     print(f"mean square score {found:.3f}, {100 * np.isnan(scores).mean():.1f} % not stated")
@@ -159,7 +159,7 @@ def test_friction_is_not_negative() -> None:
     motion = replace(clean(), forces=inverse_dynamics(rubbing(-0.03), clean()))
     motion = noisy(np.random.default_rng(0), motion, 0.1)
     machine = rubbing(0.05)
-    plain, fit = (identify(machine, motion, method, diagnose="off") for method in ("wls", "consistent"))
+    plain, fit = (identify(machine, motion, method) for method in ("wls", "consistent"))
     k = plain.names.index("fs_q4")
     assert plain.values[k] < -0.02
     assert 0.0 <= fit.values[k] < 1e-5 and np.isnan(fit.sigma[k])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import clean, forces, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import GaussMarkov, NoiseModel, autocovariances, estimated
+from veridyn.identify.regression import equation_plan
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import regressor
@@ -31,7 +32,7 @@ def noisy(seed: int, N: int = 400) -> object:
 def test_the_textbook_formula() -> None:
     """(9) and (10) with Σ as a matrix: white in time, given covariance, every sample."""
     motion = noisy(0, 60)
-    fit = identify(truth(), motion, GaussMarkov(C), diagnose="off")
+    fit = identify(truth(), motion, GaussMarkov(C))
     A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     W = np.kron(np.eye(len(motion)), np.linalg.inv(C))
@@ -48,7 +49,7 @@ def test_the_textbook_formula() -> None:
 def test_noise_with_a_memory_by_a_whole_matrix() -> None:
     """Not periodic: the first sample, whose past is not known, is left out; the rest is generalised least squares."""
     motion = noisy(1, 50)
-    fit = identify(truth(), motion, GaussMarkov(COLOURED), diagnose="off")
+    fit = identify(truth(), motion, GaussMarkov(COLOURED))
     A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     whiten = np.kron(np.eye(50), np.eye(4)) - np.kron(np.eye(50, k=-1), 0.6 * np.eye(4))
@@ -56,6 +57,8 @@ def test_noise_with_a_memory_by_a_whole_matrix() -> None:
     Q = whiten[4:]
     values = np.linalg.lstsq(Q @ Psi, Q @ y, rcond=None)[0]
     assert fit.values == pytest.approx(values, rel=1e-5, abs=1e-8)
+    r = Q @ (y - Psi @ values)
+    assert fit.residual_sigma == pytest.approx(np.sqrt(r @ r / (len(r) - len(values))), rel=1e-6)
 
 
 def test_it_scatters_less_than_least_squares_and_knows_by_how_much() -> None:
@@ -64,20 +67,12 @@ def test_it_scatters_less_than_least_squares_and_knows_by_how_much() -> None:
     stated = []
     for seed in range(30):
         motion = noisy(seed)
-        found["ols"].append(
-            identify(truth(), motion, "ols", settings=IdentifySettings(engine="compiled"), diagnose="off").values
-        )
-        found["wls"].append(
-            identify(truth(), motion, settings=IdentifySettings(engine="compiled"), diagnose="off").values
-        )
+        found["ols"].append(identify(truth(), motion, "ols", settings=IdentifySettings(engine="compiled")).values)
+        found["wls"].append(identify(truth(), motion, settings=IdentifySettings(engine="compiled")).values)
         found["rows"].append(
-            identify(
-                truth(), motion, "gauss_markov", settings=IdentifySettings(engine="compiled"), diagnose="off"
-            ).values
+            identify(truth(), motion, "gauss_markov", settings=IdentifySettings(engine="compiled")).values
         )
-        fit = identify(
-            truth(), motion, GaussMarkov(order=2), settings=IdentifySettings(engine="compiled"), diagnose="off"
-        )
+        fit = identify(truth(), motion, GaussMarkov(order=2), settings=IdentifySettings(engine="compiled"))
         found["time"].append(fit.values)
         stated.append(fit.sigma)
     scatter = {name: np.std(values, axis=0) for name, values in found.items()}
@@ -212,3 +207,67 @@ def test_the_mean_of_four_periods_has_a_quarter_of_the_variance() -> None:
     assert mean.autocovariances(3) == pytest.approx(0.25 * one.autocovariances(3), rel=1e-12)
     A = np.random.default_rng(5).normal(size=(8, 2, 1))
     assert mean.whitened(A) == pytest.approx(2.0 * one.whitened(A), rel=1e-12)
+
+
+def test_samples_after_one_that_is_left_out_have_no_known_past() -> None:
+    """Of first-order noise those samples are kept that all rows use and whose neighbour before is used as well: lstsq of these."""
+    motion = noisy(2, 200)
+    how = Sampling(dead_zone={"q2": 0.5})
+    settings = IdentifySettings(sampling=how)
+    fit = identify(truth(), motion, GaussMarkov(COLOURED), settings=settings)
+    N = len(motion)
+    used = np.all([how.uses(truth(), row, motion.qd, np.arange(N), N) for row in truth().rows], axis=0)
+    kept = np.flatnonzero(used[1:] & used[:-1]) + 1
+    assert not used.all() and 100 < len(kept) < used.sum()
+    A = regressor(truth(), motion)[:, :, list(fit.base.columns)]
+    half = np.linalg.inv(np.linalg.cholesky(0.64 * C))
+    rows, right = half @ (A[kept] - 0.6 * A[kept - 1]), (forces(motion)[kept] - 0.6 * forces(motion)[kept - 1]) @ half.T
+    values = np.linalg.lstsq(rows.reshape(-1, A.shape[2]), right.ravel(), rcond=None)[0]
+    assert fit.values == pytest.approx(values, rel=1e-5, abs=1e-7)
+
+
+def test_a_whole_period_has_a_past_for_every_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first sample follows its last, so that all 60 count; of two jobs the second would begin without a past, and is refused."""
+    motion, how = noisy(3, 60), GaussMarkov(COLOURED, periodic=True)
+    fit = identify(truth(), motion, how)
+    A = regressor(truth(), motion)[:, :, list(fit.base.columns)]
+    expected = estimated(A, forces(motion), COLOURED)
+    assert fit.values == pytest.approx(expected.values, rel=1e-5, abs=1e-7)
+    r = COLOURED.whitened((forces(motion) - A @ fit.values)[:, :, None])
+    assert fit.residual_sigma**2 == pytest.approx((r**2).sum() / (r.size - len(fit.values)), rel=1e-6)
+    monkeypatch.setattr(equation_plan, "JOB_SAMPLES", 40)
+    with pytest.raises(IdentificationError, match="one short stretch"):
+        identify(truth(), motion, how)
+
+
+def test_by_default_noise_is_white_in_time() -> None:
+    fit = identify(truth(), noisy(4), "gauss_markov")
+    assert any("is white in time" in note for note in fit.notes)
+
+
+@pytest.mark.parametrize("noise", [np.ones((2, 3)), np.ones(4), np.array([[1.0, np.nan], [0.0, 1.0]])])
+def test_what_is_no_covariance_is_refused(noise: np.ndarray) -> None:
+    with pytest.raises(IdentificationError, match=r"GaussMarkov\.noise"):
+        GaussMarkov(noise)
+
+
+def test_deviations_of_many_trials_are_those_of_matrices_written_out() -> None:
+    """(ΨᵀΣ⁻¹Ψ)⁻¹, and (ΨᵀVΨ)⁻¹ ΨᵀVΣVΨ (ΨᵀVΨ)⁻¹ where another noise was assumed, of each of two by two trials."""
+    N, rng = 12, np.random.default_rng(6)
+    A, y = rng.normal(size=(2, 2, N, 3, 4)), rng.normal(size=(2, 2, N, 3))
+    best, other = estimated(A, y, FULL), estimated(A, y, FULL, COMMON)
+    Sigma, V = dense(FULL, N), np.linalg.inv(dense(COMMON, N))
+    for k in np.ndindex(2, 2):
+        Psi, right = A[k].reshape(-1, 4), y[k].ravel()
+        P = np.linalg.inv(Psi.T @ np.linalg.solve(Sigma, Psi))
+        assert best.covariance[k] == pytest.approx(P, rel=1e-8)
+        assert best.values[k] == pytest.approx(P @ Psi.T @ np.linalg.solve(Sigma, right), rel=1e-8)
+        bread = np.linalg.inv(Psi.T @ V @ Psi)
+        assert other.values[k] == pytest.approx(bread @ Psi.T @ V @ right, rel=1e-8)
+        assert other.covariance[k] == pytest.approx(bread @ Psi.T @ V @ Sigma @ V @ Psi @ bread, rel=1e-8)
+        assert other.sigma[k] == pytest.approx(np.sqrt(np.diag(other.covariance[k])))
+
+
+def test_as_many_lags_are_given_as_are_asked_for() -> None:
+    second = NoiseModel(C_NOISE_MODEL, np.array([0.3 * np.eye(3), 0.2 * np.eye(3)]))
+    assert [len(second.autocovariances(lags)) for lags in range(5)] == [1, 2, 3, 4, 5]

@@ -14,8 +14,8 @@ from identify.smooth_arm import clean, shaken
 from identify.smooth_arm import noisy as noisy_smooth
 from identify.smooth_arm import path as smooth_path
 from identify.smooth_arm import truth as smooth_arm
+from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import bartlett
 from veridyn.identify.estimators.instrument_sums import summed, weakest_of
 from veridyn.identify.estimators.instrumental import Instrumental
@@ -71,10 +71,10 @@ def errors(fit):
 def test_least_squares_is_biased_and_instruments_are_not(loop):
     """Mean over 6 logs, in deviations of that mean: least squares loses inertia, instrumental variables do not."""
     logs = [noisy(loop, np.random.default_rng(seed)) for seed in range(6)]
-    fits = [identify(drawn(), log, HOW, settings=IdentifySettings(sampling=WHERE), diagnose="off") for log in logs]
+    fits = [identify(drawn(), log, HOW, settings=IdentifySettings(sampling=WHERE)) for log in logs]
     fit = fits[0]
     least = [
-        identify(drawn(), log, settings=IdentifySettings(sampling=WHERE), diagnose="off") for log in logs
+        identify(drawn(), log, settings=IdentifySettings(sampling=WHERE)) for log in logs
     ]  # it would call M(q) impossible
     found = {"wls": [errors(f) for f in least], "iv": [errors(f) for f in fits]}
     means = {name: np.mean(e, axis=0) / (np.std(e, axis=0, ddof=1) / np.sqrt(6)) for name, e in found.items()}

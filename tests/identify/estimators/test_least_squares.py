@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import IdentificationError, IdentificationWarning
-from veridyn.identify.estimators.least_squares import Solution, row_deviation, solve
+from veridyn.identify.estimators.least_squares import Solution, row_deviation, separable, solve
 from veridyn.identify.regression.factor import RowFactors, empty
 from veridyn.model.parameters import ParameterSet
 
@@ -317,3 +317,22 @@ def test_only_directions_below_the_noise_are_left_open() -> None:
     s = solve(observed((Q[:, :4] * sizes)[None], (Q[:, :4] @ (sizes * [1.0, 2.0, 3.0, 4.0]) + noise)[None]), "none")
     assert s.sigma == pytest.approx(1.0, rel=0.01)
     assert s.open == 1 and s.groups.kept == (1, 2, 3)
+
+
+def test_units_of_a_row_change_neither_groups_nor_ranks() -> None:
+    """One row in a unit of 1e13: what it alone shows of two columns stays, and its deviation is in that unit."""
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(2, N, 4))
+    Y = W @ np.array([1.0, -2.0, 0.5, 3.0]) + 0.1 * rng.normal(size=(2, N))
+    both = observed(W, Y, ((0, 1), (2, 3)))
+    small = observed(W * np.array([1.0, 1e-13])[:, None, None], Y * np.array([1.0, 1e-13])[:, None], ((0, 1), (2, 3)))
+    assert separable(small).kept == separable(both).kept == (0, 1, 2, 3)
+    assert row_deviation(small.rows[1], small) == pytest.approx(1e-13 * row_deviation(both.rows[1], both), rel=1e-9)
+
+
+def test_rows_without_noise_have_the_deviation_of_rounding() -> None:
+    """1e-7 of the rms of what they measure: 60 samples."""
+    W = np.random.default_rng(4).normal(size=(1, N, 2))
+    Y = W @ np.array([5.0, -2.0])
+    exact = observed(W, Y)
+    assert row_deviation(exact.rows[0], exact) == pytest.approx(1e-7 * np.sqrt((Y**2).mean()), rel=1e-9)

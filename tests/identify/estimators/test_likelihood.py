@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import path, truth
+from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import NoiseModel
 from veridyn.identify.estimators.likelihood import (
     Likelihood,
@@ -82,7 +82,7 @@ def test_noise_of_positions_is_in_the_deviations() -> None:
         rng = np.random.default_rng(seed)
         q = exact.q + 1e-2 * rng.normal(size=exact.q.shape)
         log = Motion(t, q, np.zeros_like(q), np.zeros_like(q), forces=forces + 0.1 * rng.normal(size=forces.shape))
-        fit = identify(arm, log, Likelihood(0.5, highest=4), diagnose="off")
+        fit = identify(arm, log, Likelihood(0.5, highest=4))
         from_log = averaged_data(arm, log, "all", Likelihood(0.5))[0]
         at = [fit.names.index(n) for n in from_log.plant.base.names]
         added, share = trajectory_noise(from_log, 4, fit.values[at])

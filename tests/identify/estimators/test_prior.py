@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, sizes, unstated
@@ -169,9 +169,7 @@ def test_with_a_prior_that_is_right_deviations_hold_for_autocorrelated_noise_too
         exact = replace(bare, forces=inverse_dynamics(machine, bare))
         log = noisy(rng, exact, memory=0.9)
         for word, found in scores.items():
-            fit = identify(
-                truth(), log, prior, settings=IdentifySettings(covariance=word, engine="compiled"), diagnose="off"
-            )
+            fit = identify(truth(), log, prior, settings=IdentifySettings(covariance=word, engine="compiled"))
             found += list(((fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma) ** 2)
     means = {word: float(np.mean(found)) for word, found in scores.items()}
     print(means)

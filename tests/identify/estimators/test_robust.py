@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from identify.smooth_arm import NOISE, forces, noisy, spoilt, truth
+from identify.smooth_arm import NOISE, clean, forces, noisy, spoilt, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError, IdentificationWarning
-from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.robust import MAD_TO_SIGMA, Robust, _median, reweighted
+from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, solve
+from veridyn.identify.estimators.robust import MAD_TO_SIGMA, Robust, _median, _Pass, _passed, reweighted
+from veridyn.identify.regression import equation_plan
 from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.motion import Motion
@@ -80,7 +85,7 @@ def test_gross_errors_do_little() -> None:
         motion = spoilt(np.random.default_rng(seed))
         for name, found in errors.items():
             method = "wls" if name == "wls" else Robust(name)
-            fit = identify(truth(), motion, method, diagnose="off")
+            fit = identify(truth(), motion, method)
             found.append(fit.values - fit.base.reduce(truth().parameters.values))
     rms = {name: np.sqrt(np.mean(np.square(x), axis=0)) for name, x in errors.items()}
     gain = {name: float(np.median(rms["wls"] / rms[name])) for name in ("huber", "tukey")}
@@ -151,3 +156,97 @@ def test_a_residual_beyond_all_bins_counts_in_the_last() -> None:
         reweighted(stream(truth(), m), start, Robust()).solution for m in (replace(motion, forces=wild), motion)
     )
     assert np.abs((found.values - plain.values) / np.sqrt(np.diag(plain.covariance))).max() < 1.0
+
+
+def scaled(motion: Motion, columns: tuple[int, ...], values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Residuals (N, rows) over the scales of the rows."""
+    return (forces(motion) - regressor(truth(), motion)[:, :, list(columns)] @ values) / scale
+
+
+def test_tallies_of_jobs_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two logs in jobs of 211 samples: medians and low weights of a pass are those of all residuals, held at once."""
+    monkeypatch.setattr(equation_plan, "JOB_SAMPLES", 211)
+    logs = [spoilt(np.random.default_rng(4)), noisy(np.random.default_rng(5), clean(500, 3))]
+    samples = stream(truth(), logs)
+    start = solve(samples.observe())
+    _, tally = _passed(samples, Robust(), start, start.row_sigma)
+    u = np.abs(np.vstack([scaled(log, start.columns, start.values, start.row_sigma) for log in logs]))
+    assert tally.low.tolist() == np.count_nonzero(u > 2.0 * 1.345, axis=0).tolist()  # where c/|u| is below a half
+    assert tally.sizes.sum(axis=1).tolist() == [len(u)] * 4
+    assert [_median(c) for c in tally.sizes] == pytest.approx(np.median(u, axis=0), rel=4e-3)  # of bins 0.9 % wide
+
+
+def test_bins_begin_below_1e_8_and_end_beyond_1e8() -> None:
+    """256 to a decade: 1 begins bin 1 + 8 · 256; nothing at all and 1e-9 share the first, 1e12 is in the last. Huber's √w scales."""
+    A = np.array([[1.0, 0.0], [1.0, 1e-9], [1.0, 1.0 + 1e-9], [1.0, 1e12]])
+    plan = SimpleNamespace(rows=(0,), columns=[(0,)], factors=lambda job, weigh: weigh(0, A))
+    _, tally = _Pass(Robust(), np.zeros(1), np.ones(1))(plan, None)  # pyright: ignore[reportArgumentType]
+    assert {int(k): int(tally.sizes[0, k]) for k in np.flatnonzero(tally.sizes[0])} == {0: 2, 2049: 1, 4097: 1}
+    assert tally.low.tolist() == [1]
+    assert A[:, 0] == pytest.approx([1.0, 1.0, 1.0, np.sqrt(1.345e-12)])
+
+
+def test_a_median_divides_its_bin_as_it_divides_the_counts() -> None:
+    """One size in the bin that begins at 1 and three in the next: half of four lies a third into that one."""
+    counts = np.zeros(4098, dtype=np.intp)
+    counts[[2049, 2050]] = 1, 3
+    assert _median(counts) == pytest.approx(10.0 ** ((1.0 + 1.0 / 3.0) / 256.0), rel=1e-12)
+
+
+def test_it_stops_at_the_first_step_below_the_tolerance() -> None:
+    """With stated scales weights are Huber's from the start: ‖T Δx‖/√p of the last step is below 1e-3 and that before is not."""
+    motion = spoilt(np.random.default_rng(6))
+    samples = stream(truth(), motion)
+    start, how = solve(samples.observe(), sigma=SIGMA), Robust(tolerance=1e-3)
+    found = reweighted(samples, start, how, SIGMA)
+    passes = [start]
+    for count in range(1, found.iterations):
+        with pytest.warns(IdentificationWarning, match="have not settled"):
+            passes.append(reweighted(samples, start, replace(how, iterations=count), SIGMA).solution)
+    passes.append(found.solution)
+    steps = [
+        float(np.linalg.norm(new.triangle @ (new.values - old.values))) / np.sqrt(len(new.values))
+        for old, new in pairwise(passes)
+    ]
+    assert found.converged and len(steps) > 2
+    assert steps[-1] < 1e-3 <= steps[-2]
+    D = regressor(truth(), motion)[:, :, list(start.columns)] / start.row_sigma[:, None]
+    w = how.weight(scaled(motion, start.columns, passes[-2].values, start.row_sigma))
+    information = np.einsum("nj,njp,njq->pq", w, D, D)
+    own = np.sqrt(np.diag(information))
+    T = found.solution.triangle / own
+    assert pytest.approx(information / np.outer(own, own), abs=1e-9) == T.T @ T
+
+
+def test_notes_state_the_share_of_low_weights_of_the_worst_row() -> None:
+    """Tukey's weight (1 − v)² is below a half where v = (u/c)² > 1 − √½."""
+    motion = spoilt(np.random.default_rng(2))
+    fit = identify(truth(), motion, Robust("tukey"))
+    u = scaled(motion, fit.base.columns, fit.values, np.array([r.sigma for r in fit.rows]))
+    share = (np.abs(u) > 4.685 * np.sqrt(1.0 - np.sqrt(0.5))).mean(axis=0)
+    (note,) = (n for n in fit.notes if "count less than half" in n)
+    match = re.search(r"up to ([0-9.]+) % \(row '(.*)'\)", note)
+    assert match is not None and float(match[1]) == pytest.approx(100.0 * share.max(), abs=0.15)
+    assert match[2] == truth().rows[int(share.argmax())]
+
+
+def test_residuals_are_smaller_than_errors_by_what_the_fit_took() -> None:
+    """75 samples of four rows for 30 parameters: scales are medians over √(1 − p/n) = .95; 3 %: of 75 sizes a median lies in a gap."""
+    motion = noisy(np.random.default_rng(8))
+    samples = stream(truth(), motion, settings=IdentifySettings(sampling=Sampling(decimate=20)))
+    start = solve(samples.observe())
+    found = reweighted(samples, start, Robust()).solution
+    u = scaled(motion, start.columns, found.values, np.ones(4))[::20]
+    left = np.sqrt(1.0 - len(found.values) / u.size)
+    assert left < 0.96
+    assert found.row_sigma == pytest.approx(MAD_TO_SIGMA * np.median(np.abs(u), axis=0) / left, rel=0.03)
+
+
+def test_exact_data_have_the_scale_of_rounding_and_end_at_once() -> None:
+    """Without noise a scale is 1e-7 of the measurement's rms, and no step can be smaller than rounding, whatever is asked for."""
+    motion = clean()
+    samples = stream(truth(), motion)
+    found = reweighted(samples, solve(samples.observe()), Robust(tolerance=1e-300))
+    assert found.converged
+    rms = np.sqrt((forces(motion) ** 2).mean(axis=0))
+    assert found.solution.row_sigma == pytest.approx(EXACT_RESIDUAL * rms, rel=1e-9)

@@ -8,8 +8,8 @@ from benchmarks.calibration_cases import NOISE, drawing, drawn_from, moved, path
 from benchmarks.calibration_cases import noisy as noisy_case
 
 from identify.smooth_arm import clean, drawn, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators import trust
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior, prior_moments

@@ -9,8 +9,8 @@ import pytest
 
 import veridyn as vd
 from identify.hanging_arm import SOFT, STEP, clean, drawn, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.system.control import Tracker
@@ -31,7 +31,7 @@ def test_noise_on_positions_biases_least_squares_and_not_output_error():
     motion = noisy(rng)
     speed = np.gradient(motion.q, STEP, axis=0)
     felt = replace(motion, qd=speed, qdd=np.gradient(speed, STEP, axis=0))
-    least, output = identify(drawn(), felt, diagnose="off"), identify(drawn(), felt, HOW)
+    least, output = identify(drawn(), felt), identify(drawn(), felt, HOW)
     ZZ1 = output.names.index("ZZ1R")
     print(f"ZZ1R true {truth_base(output)[ZZ1]:.4f}, wls {least.values[ZZ1]:.4f}, oe {output.values[ZZ1]:.4f}")
     assert abs(errors(least)[ZZ1]) > 30.0 * abs(errors(output)[ZZ1])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from identify.hanging_arm import SOFT, clean, truth
+from identify.undiagnosed import identify
 from identify.wheel_rig import log, rig
-from veridyn.identify.estimate import identify
 from veridyn.identify.output_error.log_runs import cut, with_element_states
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.output_error.run_model import run_model
@@ -146,7 +146,7 @@ def test_a_log_that_rests_gives_the_parameters(held_log: Motion) -> None:
         n: 1.2 * v for n, v in zip(machine.parameters.names, machine.parameters.values, strict=True) if n in estimated
     }
     wrong = machine.with_parameters(start)
-    fit = identify(wrong, held_log, OutputError(initial="measured", friction_speed=0.0, start="tree"), diagnose="off")
+    fit = identify(wrong, held_log, OutputError(initial="measured", friction_speed=0.0, start="tree"))
     truth = fit.base.reduce(machine.parameters.values)
     assert fit.values == pytest.approx(truth, rel=1e-3, abs=1e-4)
     held = replay(machine, held_log, friction_speed=0.0)

@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from identify.undiagnosed import identify
 from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.machines import any_motion, branched_arm, free_machine
-from veridyn.identify.estimate import identify
 from veridyn.identify.regression.compiled_stream import (
     BUFFER_DOUBLES,
     SymbolTables,

@@ -19,10 +19,10 @@ import pytest
 
 import veridyn.identify.regression.observation as module
 from identify.dense_equations import RIGHT, arm, check, dense, log
+from identify.undiagnosed import identify
 from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors
@@ -83,7 +83,7 @@ def test_any_number_of_threads_gives_the_same_numbers(monkeypatch: pytest.Monkey
         identical(several, one)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("workers", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 5))])
 def test_any_number_of_processes_gives_the_same_numbers(workers: int) -> None:
     """Spawned, so that everything that travels is pickled."""
     motion, alone = long_log()

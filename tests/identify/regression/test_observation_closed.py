@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from identify.undiagnosed import identify
 from veridyn.errors import DataError
 from veridyn.identify.base import generic_motion
-from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
@@ -51,7 +51,7 @@ def _known(machine: Machine) -> np.ndarray:
 
 def test_hexapod_is_identified() -> None:
     """24 of 24 to rounding from exact forces, and within their deviations from noisy ones; in threads the same."""
-    exact = identify(hexapod(), measured(truth(), 400, 0.0), "ols", diagnose="off")
+    exact = identify(hexapod(), measured(truth(), 400, 0.0), "ols")
     assert exact.base.count == 24
     wanted = exact.base.reduce(truth().parameters.values)
     assert np.abs(exact.values - wanted).max() < 1e-6
@@ -59,7 +59,7 @@ def test_hexapod_is_identified() -> None:
     fit = identify(hexapod(), noisy)
     assert (np.abs(fit.values - wanted) < 4.0 * fit.sigma).all()
     with ThreadPoolExecutor(2) as pool:
-        again = identify(hexapod(), noisy, executor=pool, diagnose="off")
+        again = identify(hexapod(), noisy, executor=pool)
     assert again.values == pytest.approx(fit.values, rel=1e-9)
     check = validate(fit, measured(truth(), 500, 2.0, seed=5))
     assert [r.row for r in check.rows] == list(LEGS)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from identify.dense_equations import arm, log, suspended
+from identify.undiagnosed import identify
 from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion
 from studies.bench_robot import JOINTS, robot
 from veridyn.errors import DataError, ModelError
-from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling, choose_dead_zones, with_dead_zones, zone_of
 from veridyn.identify.settings import IdentifySettings
@@ -231,9 +231,7 @@ def test_deviations_hold_where_a_log_begins_at_rest() -> None:
     truth = {f"fs_{c}": machine.parameters.values[machine.parameters.index(f"fs_{c}")] for c in JOINTS}
 
     def off(how: Sampling) -> list[float]:
-        fit = identify(
-            machine, seen, "wls", settings=IdentifySettings(covariance="white", sampling=how), diagnose="off"
-        )
+        fit = identify(machine, seen, "wls", settings=IdentifySettings(covariance="white", sampling=how))
         return [abs(fit.values[fit.names.index(n)] - x) / fit.sigma[fit.names.index(n)] for n, x in truth.items()]
 
     assert max(off(Sampling(dead_zone="auto"))) < 3.0

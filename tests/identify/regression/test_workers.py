@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from identify.undiagnosed import identify
 from studies.small_arm import log_of, small_arm
 from veridyn.errors import DataError, FileError
 from veridyn.files.log.load import load_log
 from veridyn.files.log.tables import save_log
-from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless

@@ -153,3 +153,29 @@ def test_errors_have_the_covariance(widening: float) -> None:
 def test_information_that_just_determines() -> None:
     C = posterior_covariance(np.diag([DETERMINED_INFORMATION]))
     assert np.sqrt(C[0, 0]) == pytest.approx(DETERMINED_SHARE)
+
+
+@pytest.mark.parametrize("widening", [0.5, 1.0, 2.0, 6.0])
+def test_the_covariance_is_that_of_the_formula(widening: float) -> None:
+    A = np.random.default_rng(6).normal(size=(5, 3))
+    G = A.T @ A
+    inverse = np.linalg.inv(G + np.eye(3))
+    assert posterior_covariance(G, widening) == pytest.approx(inverse @ (widening * G + np.eye(3)) @ inverse, rel=1e-12)
+
+
+def test_half_the_deviation_takes_four_times_the_information() -> None:
+    """One part of it is the prior's, three are the data's."""
+    assert pytest.approx(3.0) == DETERMINED_INFORMATION
+
+
+def test_the_surest_change_comes_first() -> None:
+    assert Agreement(2, 1.0, 1.0, np.array([5.0, -9.0, 0.3, 7.0])).changed == (1, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "chance", "expected"), [(1.5, 1e-3, 1.5), (1.5, 0.02, 1.0), (0.2, 1e-3, 1.0), (1.5, 0.0099, 1.5)]
+)
+def test_variances_are_widened_by_the_ratio_where_chance_does_not_explain_it(
+    ratio: float, chance: float, expected: float
+) -> None:
+    assert Agreement(2, ratio, chance, np.zeros(1)).widening == expected

@@ -43,14 +43,17 @@ def test_autocovariances_of_no_process_end_the_recursion() -> None:
 
 def test_rows_together_are_what_each_is_by_itself() -> None:
     """A row of no process, and one without noise, beside others."""
-    R = np.array([[1.0, 0.8, 0.5, 0.3], [1.0, 1.2, 0.9, 0.1], np.zeros(4), 0.6 ** np.arange(4.0)])
-    samples = np.array([1e4, 100.0, 50.0, 500.0])
+    R = np.array(
+        [[1.0, 0.8, 0.5, 0.3], [1.0, 1.2, 0.9, 0.1], np.zeros(4), 0.6 ** np.arange(4.0), (-0.6) ** np.arange(4.0)]
+    )
+    samples = np.array([1e4, 100.0, 50.0, 500.0, 500.0])
     together = autoregressions(R, samples)
     for (a, news), own, n in zip(together, R, samples, strict=True):
         ((alone, variance),) = autoregressions(own[None], np.array([n]))
         assert a == pytest.approx(alone)
         assert news == pytest.approx(variance)
     assert together[2][1] == NO_POWER
+    assert together[4][0] == pytest.approx([1.0, 0.6])
 
 
 def test_a_row_without_noise_has_no_coefficients() -> None:

@@ -254,3 +254,44 @@ def test_orders_add_up_and_empty_bands_are_told() -> None:
     noise = module._Noise(shape, np.zeros((1, 3)), np.array([[3.0, 2.0, 0.0]]), np.zeros((1, 3)))  # pyright: ignore[reportArgumentType]
     inverse, empty = noise._above
     assert inverse.tolist() == [[0.5, 0.0]] and empty.tolist() == [[0.0, 1.0]]
+
+
+def test_units_of_the_residuals_change_neither_gain_nor_order() -> None:
+    """Residuals a thousand times as large: spectra and scores a million times, likelihood ratio and coefficients as before."""
+    rng = np.random.default_rng(14)
+    Q, e = columns(rng, 1500, 4, fastest=60.0), first_order(rng, 2, 1500, 0.7)
+    one, many = found(Q, e), found(Q, 1e3 * e)
+    assert one.gain > 100.0  # −½ n ln(1 − .7²) of 3000 equations is 1010; less by what lies above the columns' power
+    assert many.gain == pytest.approx(one.gain, rel=1e-9) and many.coefficients == one.coefficients
+    assert many.white == pytest.approx(1e6 * one.white) and many.scores == pytest.approx(1e6 * one.scores)
+
+
+def test_the_gain_of_first_order_noise_is_that_of_its_likelihood() -> None:
+    """ln L of an autoregression over that of white noise: −½ n ln(1 − ρ²), 1010 of 3000 equations with ρ = .7."""
+    rng = np.random.default_rng(15)
+    made = [found(columns(rng, 1500, 2, fastest=700.0), first_order(rng, 2, 1500, 0.7)) for _ in range(4)]
+    assert np.mean([m.gain for m in made]) == pytest.approx(-0.5 * 3000 * np.log(1.0 - 0.49), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("power", "inside"),
+    [([50.0, 49.5, 0.4, 0.1, 0.0], 2), ([97.9, 0.5, 0.3, 0.2, 1.1], 5), ([1.0, 0.0, 0.0, 0.0, 0.0], 1)],
+)
+def test_the_spectrum_is_an_autoregression_up_to_99_percent_of_the_columns_power(
+    power: list[float], inside: int
+) -> None:
+    bands = Bands(np.linspace(0.0, np.pi, 6), np.linspace(0.0, np.pi, 6))
+    rows = np.array([power, power]) * [[1.0], [3.0]]
+    assert module._autoregressive_limit(bands, rows) == inside
+
+
+@pytest.mark.parametrize(("samples", "order"), [(15.9, 0), (16.0, 2), (40.0, 5), (2000.0, 30)])
+def test_orders_are_bounded_by_what_lies_below_the_limit(samples: float, order: int) -> None:
+    """Up to half the highest frequency half of the samples count: a quarter of those, at most 10 log₁₀ of them, none of fewer than 8."""
+    bands = Bands(np.array([0.0, 0.5 * np.pi, np.pi]), np.array([0.0, 0.5 * np.pi, np.pi]))
+    assert module._shape(bands, 1, samples).most == order
+
+
+def test_single_frequencies_have_a_cell_each() -> None:
+    bands = Bands.for_samples(3000)
+    assert bands.cells[:6].tolist() == bands.edges[:6].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,8 +16,15 @@ from scipy.signal import lfilter
 import veridyn as vd
 from identify.smooth_arm import path, truth
 from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.regression import equation_plan
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import Auto
 from veridyn.identify.statistics import spectral as module
+from veridyn.identify.statistics.agreement import PartSums, agreement
+from veridyn.identify.statistics.noise_spectrum import Bands
 
 Array = NDArray[np.float64]
 MEMORY = 0.9
@@ -194,7 +202,8 @@ def test_correlations_of_rows_that_remember_need_more() -> None:
     q = np.linalg.qr(x.T)[0].T * 20.0
     u = np.array([q[0], 0.4 * q[0] + np.sqrt(1.0 - 0.16) * q[1]])
     assert module._uncorrelated(SimpleNamespace(score=None), stretch(u)) is None
-    assert module._uncorrelated(SimpleNamespace(score=None), stretch(1e-3 * u)) is None  # whatever their size
+    for size in (1e-3, 1e3):  # whatever their size
+        assert module._uncorrelated(SimpleNamespace(score=None), stretch(size * u)) is None
 
 
 def test_a_row_that_shares_nothing_is_left_as_it_is() -> None:
@@ -239,3 +248,165 @@ def test_stretches_are_joined_and_unmeasured_samples_are_zero() -> None:
 def test_a_log_that_is_a_little_too_long_loses_no_job() -> None:
     """40,000 samples in 3 jobs, 8 stretches of 4,761 wanted: three of every job, because 3 · 3 is the least that holds 8."""
     assert module._spread(40_000, 4761) == (1, 3)
+
+
+class _Multiple:
+    """ψ = c u: the equations Zᵀψ = 0 are those of least squares."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def psi(self, u: Array) -> Array:
+        return self.factor * u
+
+    def slope(self, u: Array) -> Array:
+        return np.full_like(u, self.factor)
+
+
+def test_a_multiple_of_the_score_changes_nothing() -> None:
+    """A third of least squares' score solves the same equations, so that its estimates scatter alike."""
+    data = stream(truth(), logged(moved(8, 900), noise(9, 900)))
+    s = solve(data.observe())
+    plain, third = (module.spectral(data, s, score) for score in (None, _Multiple(1.0 / 3.0)))
+    assert plain.spectrum is not None and not plain.spectrum.is_white
+    own = np.sqrt(np.diag(plain.covariance))
+    assert third.covariance / np.outer(own, own) == pytest.approx(plain.covariance / np.outer(own, own), abs=1e-8)
+    assert third.residual_sigma == pytest.approx(plain.residual_sigma, rel=1e-9)
+
+
+def passing(p: int, rows: int, **more: object) -> module._Pass:
+    """A pass over made samples, of which nothing but what is given is read."""
+    none = np.zeros(0)
+    given = {"bands": Bands.for_samples(8), "parts": np.array([8]), "segment": 8, "stride": 1, "per_job": 1} | more
+    return module._Pass(none, tuple(range(p)), none, np.ones(rows), given.pop("score", None), **given)  # pyright: ignore[reportArgumentType]
+
+
+def test_samples_that_a_row_leaves_out_count_nothing() -> None:
+    """Sums over two rows, some of whose samples are left out, are those of the others: numbers of equations, slopes, scores, power."""
+    rng = np.random.default_rng(23)
+    used = np.array([[True] * 8, [True, False, False, True, True, True, False, True]])
+    Z, u = rng.normal(size=(2, 1, 8)) * used[:, None], rng.normal(size=(2, 8)) * used
+    shifted = SimpleNamespace(psi=lambda u: 0.5 * u + 2.0, slope=lambda u: np.full_like(u, 0.5))
+    found = passing(1, 2, score=shifted).summed(module.Stretch(np.arange(8), Z, u, used))
+    psi = (0.5 * u + 2.0) * used
+    assert (found.equations, found.slopes) == (13, 6.5)
+    assert found.parts.score[0, 0] == pytest.approx((Z[:, 0] * psi).sum())
+    assert found.parts.gram[0, 0, 0] == pytest.approx(0.5 * (Z**2).sum())
+    assert found.bands.power.sum(axis=1) == pytest.approx((psi**2).sum(axis=1))
+    assert found.bands.freedom.sum(axis=1) == pytest.approx(used.sum(axis=1))
+    twice = found + found
+    assert (twice.equations, twice.slopes) == (26, 13.0)
+    assert twice.bands.power == pytest.approx(2.0 * found.bands.power)
+    assert twice.parts.score == pytest.approx(2.0 * found.parts.score)
+
+
+class _Counting(module._Pass):
+    """Stretches are the numbers 1, 2, …, of which sums are made."""
+
+    def stretches(self, plan: object, job: object) -> Iterator[int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        yield from range(1, 9)
+
+    def summed(self, stretch: int, parts: bool = True) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return stretch
+
+
+@pytest.mark.parametrize(
+    ("before", "start", "stop", "done", "expected"),
+    [
+        (0, 0, 16384, 0, 6),
+        (0, 16384, 32768, 0, None),  # of three jobs one is looked at
+        (0, 49152, 60000, 0, 6),
+        (16384, 32768, 40000, 0, 6),  # counted over all logs
+        (16384, 16384, 20000, 0, None),
+        (0, 49152, 60000, 60000, None),  # looked at already
+        (0, 49152, 60000, 59999, 6),
+    ],
+)
+def test_some_stretches_of_some_jobs_are_summed(
+    before: int, start: int, stop: int, done: int, expected: int | None
+) -> None:
+    work = passing(1, 1, stride=3, per_job=3, done=done)
+    counting = _Counting(**{name: getattr(work, name) for name in work.__dataclass_fields__})
+    job = SimpleNamespace(before=before, start=start, stop=stop)
+    assert counting(SimpleNamespace(), job) == expected  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("segment", [40, 100, 5000])
+def test_stretches_hold_every_sample_once_and_orthonormal_columns(
+    segment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two logs in jobs of 211 samples and blocks of 17: numbers of all kept samples in order, Σ Z Zᵀ = 1, residuals as written out."""
+    monkeypatch.setattr(equation_plan, "JOB_SAMPLES", 211)
+    logs = [logged(moved(10, 700), noise(10, 700)), logged(moved(11, 300), noise(11, 300))]
+    data = stream(truth(), logs, settings=vd.IdentifySettings(sampling=Sampling(block=17, decimate=3)))
+    s = solve(data.observe())
+    data = replace(data, device="cpu").with_columns(s.columns)
+    work = module._Pass(
+        s.all_values, s.columns, s.inverse, s.row_sigma, None, Bands.for_samples(64), np.array([1000]), segment, 1, 9
+    )
+    jobs = list(data.each(lambda plan, job: [replace(x, columns=x.columns.copy()) for x in work.stretches(plan, job)]))
+    made = [one for job in jobs for one in job]
+    kept = np.concatenate([np.arange(0, 700, 3), 700 + np.arange(0, 300, 3)])
+    assert np.concatenate([one.numbers for one in made]).tolist() == kept.tolist()
+    for job in jobs:
+        sizes = [len(one.numbers) for one in job]
+        assert all(segment <= size <= segment + 17 for size in sizes[:-1])
+    Z = np.concatenate([one.columns for one in made], axis=2)
+    assert np.einsum("jpn,jqn->pq", Z, Z) == pytest.approx(np.eye(len(s.columns)), abs=1e-8)
+    u = [(np.asarray(log.forces) - vd.regressor(truth(), log)[:, :, list(s.columns)] @ s.values)[::3] for log in logs]
+    assert np.concatenate([one.residuals for one in made], axis=1) == pytest.approx(
+        (np.vstack(u) / s.row_sigma).T, abs=1e-8
+    )
+
+
+def test_columns_that_are_held_at_once_weigh_no_more_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doubles of four rows and 30 parameters: 64 MB hold 64e6/(8 · 4 · 30) samples of them."""
+    held: list[int] = []
+    spread = module._spread
+
+    def spied(samples: int, segment: int) -> tuple[int, int]:
+        held.append(segment)
+        return spread(samples, segment)
+
+    monkeypatch.setattr(module, "_spread", spied)
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 2e6)
+    data = stream(truth(), logged(moved(12, 600), noise(12, 600)))
+    s = solve(data.observe())
+    module.spectral(data, s)
+    assert held == [int(2e6 / (8 * 4 * len(s.values)))]
+
+
+def test_parts_are_logs_or_quarters_of_one() -> None:
+    one = SimpleNamespace(motions=[range(1001)])
+    assert module.part_ends(one, 1001).tolist() == [250, 500, 750, 1001]  # pyright: ignore[reportArgumentType]
+    three = SimpleNamespace(motions=[range(5), range(7), range(2)])
+    assert module.part_ends(three, 14).tolist() == [5, 12, 14]  # pyright: ignore[reportArgumentType]
+
+
+def test_parts_are_compared_by_the_scores_that_were_seen() -> None:
+    """Of half the equations the scores have half the covariance; the covariance of parameters is widened by the ratio."""
+    rng = np.random.default_rng(24)
+    A = rng.normal(size=(2, 3, 6))
+    parts = PartSums(A @ np.swapaxes(A, 1, 2), 9.0 * rng.normal(size=(2, 3)))
+    S, triangle = 2.0 * np.eye(3) + 0.5, np.triu(rng.normal(size=(3, 3))) + 3.0 * np.eye(3)
+    found = SimpleNamespace(memory=1.0, stated_scores=S)
+    made = module.Sandwich(covariance=np.eye(3), lags=0, residual_sigma=1.0)
+    ends = np.array([50, 100])
+    got = module.compared(made, found, parts, ends, 1, triangle, 0.5)  # pyright: ignore[reportArgumentType]
+    expected = agreement(parts, 0.5 * S, triangle)
+    assert got.agreement is not None and got.agreement.ratio == pytest.approx(expected.ratio)
+    assert got.covariance == pytest.approx(expected.widening * np.eye(3)) and expected.widening > 1.0
+
+
+@pytest.mark.parametrize(
+    ("white", "widening", "stays"),
+    [(True, None, True), (True, 1.0, True), (True, 1.5, False), (False, None, False), (False, 1.0, False)],
+)
+def test_the_covariance_of_white_noise_stays_where_nothing_else_shows(
+    white: bool, widening: float | None, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = None if widening is None else SimpleNamespace(widening=widening)
+    made = SimpleNamespace(spectrum=SimpleNamespace(is_white=white), agreement=same)
+    monkeypatch.setattr(module, "spectral", lambda *given: made)
+    found = module.noise_covariance(SimpleNamespace(), SimpleNamespace(), Auto())  # pyright: ignore[reportArgumentType]
+    assert found is (None if stays else made)

@@ -10,17 +10,16 @@ from strangers import machine_files as files
 from strangers.newton_euler import NewtonEuler
 from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.natural.channels import readout
-from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural.equations.dynamics import NaturalState, energies, solve_accelerations
 from veridyn.mechanics.natural.equations.freedoms import mobility
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.mechanics.natural.steps.integrate import (
     NaturalMethod,
     NaturalMotion,
     constraint_errors,
-    energy_history,
     integrate_natural,
 )
-from veridyn.mechanics.natural.steps.minimal import start_of
 
 MACHINES = {  # model file, degrees of freedom, rates at the start
     "slider-crank": (files.SLIDER_CRANK, 1, {"phi": 3.0}),
@@ -92,7 +91,7 @@ def test_steady_precession_of_a_top() -> None:
     assert motion.column("nutation") == pytest.approx([theta] * 3, abs=1e-7)
     assert motion.column("precession") == pytest.approx(slow * motion.t, abs=1e-6)
     assert motion.column("spin") == pytest.approx(spin * motion.t, abs=1e-5)
-    total = energy_history(system, motion).sum(axis=1)
+    total = energies(system, motion.q, motion.qd).sum(axis=1)
     assert np.ptp(total) < 1e-6 * total[0]
 
 

@@ -13,10 +13,9 @@ from strangers.pinocchio_natural import BODIES, PLACES, Stranger, direction, nat
 from veridyn.errors import DataError
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.equations.dynamics import solve_accelerations
-from veridyn.mechanics.natural.equations.position import independent, position, r_matrix
+from veridyn.mechanics.natural.equations.position import independent, position, r_matrix, start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.reaction import Along, Wrench, across_of, owner_of, reaction_of
-from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import GROUND, Marker
 from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, Spring, UnitVector

@@ -13,6 +13,7 @@ from observe.test_model_error import HOW, cart, recorded, truth
 from veridyn.errors import DataError
 from veridyn.observe.consistency.nis import (
     Consistency,
+    DirectionCheck,
     direction_checks,
     direction_line,
     innovation_whiteness,
@@ -267,3 +268,14 @@ def test_the_summary_has_directions_horizons_and_muted_sensors() -> None:
     assert "innovations by direction: z^2" in text and "predicted over 1, 10, 100 samples without readings: z^2" in text
     assert "without sensor 'travel': z^2" in text and "without sensor 'angle': z^2" in text
     assert not any(f.cause == "directions" for f in states.findings)
+
+
+def test_weights_of_less_than_three_tenths_of_the_largest_are_not_named() -> None:
+    check = DirectionCheck(("a", "b", "c"), np.array([0.8, 0.25, -0.23]), 1.0, 100)
+    assert check.named == "0.80 a + 0.25 b"
+    assert replace(check, weights=np.array([-0.8, 0.1, 0.6])).named == "0.80 a - 0.60 c"
+
+
+def test_fifty_samples_are_the_fewest_that_have_directions() -> None:
+    assert direction_checks(innovations(STATED), skip=N - 49) == ()
+    assert [c.samples for c in direction_checks(innovations(STATED), skip=N - 50)] == [50, 50]

@@ -123,3 +123,36 @@ def test_several_states_move_at_once_as_written_out():
     moved = system.move(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([5.0]), 0.0, 0.1)
     assert moved == pytest.approx(np.array([[1.2, 2.8], [2.9, 0.1]]))  # x + 0.1 v, 0.9 v + 0.2 · 5
     assert system.sense(moved, np.array([5.0]), 0.1) == pytest.approx(np.array([[1.2], [2.9]]))
+
+
+def test_poles_are_the_eigenvalues_of_what_an_error_obeys():
+    """Noise-free runs from a wrong start: after n steps the predicted error is (F (I − K H))ⁿ of the first, with the settled gain."""
+    case = textbook.oscillator()
+    settled = steady_state(case.F, case.H, case.Q, case.R)
+    error, steps = np.eye(len(case.F)), 12
+    for _ in range(steps):
+        error = case.F @ (error - settled.K @ (case.H @ error))
+    assert np.sort_complex(settled.poles**steps) == pytest.approx(np.sort_complex(np.linalg.eigvals(error)), abs=1e-12)
+
+
+def test_two_inputs_are_felt_by_two_readings():
+    """ẏ of each input by its column of B and of D, two columns each, worked out by hand."""
+    D, B = np.array([[1.0, 2.0], [0.0, -1.0]]), np.array([[3.0, 0.5]])
+    s = Linear(("x",), ("y", "z"), [[1.0]], [[1.0], [2.0]], [0.0], [1.0, 1.0], B=B, D=D)
+    u = np.array([0.5, 4.0])
+    assert s.move(np.array([1.0]), u, 0.0, 1.0) == pytest.approx([4.5])
+    assert s.sense(np.array([1.0]), u, 0.0) == pytest.approx([9.5, -2.0])
+
+
+def test_a_step_may_differ_by_a_millionth():
+    s = Linear(("x",), ("y",), [[1.0]], [[1.0]], [0.0], [1.0], step=0.01)
+    assert s.move(np.ones(1), np.zeros(0), 0.0, 0.01 * (1.0 + 0.9e-6)) == pytest.approx([1.0])
+    with pytest.raises(ModelError, match="is not the one of this system"):
+        s.move(np.ones(1), np.zeros(0), 0.0, 0.01 * (1.0 + 1.5e-6))
+
+
+def test_steps_that_differ_by_the_rounding_of_a_clock_are_made_once():
+    """Stamps of some seconds are known to 1e-15 s or so: what differs by less than 1e-12 s is the same step."""
+    s = from_rates(("x", "v"), ("y",), [[0.0, 1.0], [0.0, 0.0]], [[1.0, 0.0]], [0.0, 1.0], [1.0])
+    assert s.F(0.0, 0.01) is s.F(5.0, 0.01 + 3e-13)
+    assert s.F(0.0, 0.01) is not s.F(0.0, 0.01 + 3e-12)

@@ -1,5 +1,7 @@
 """The door: logs with clocks of their own, and rewinding beside a correlated partner. The rest is the conformance suite."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -9,8 +11,9 @@ from observe.builders import FILTERS, log_of, pendulum, pendulum_log, start_of, 
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.linear import Kalman, Linear, from_rates
-from veridyn.observe.filters.run import _gain, in_order, run, smooth
+from veridyn.observe.filters.run import RunLikelihood, _gain, _History, fill, in_order, run, smooth
 from veridyn.observe.filters.ukf import UKF
+from veridyn.observe.filters.update import CompiledPassage, PassageLayout
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
@@ -231,3 +234,99 @@ def test_gains_do_not_depend_on_units_nor_need_an_inverse():
     same = np.outer(v, v)
     cross = np.array([[0.3, 0.1], [-0.2, 0.4]]) @ same
     assert _gain(cross, same) @ same == pytest.approx(cross, rel=1e-9)
+
+
+def test_rows_of_many_steps_are_kept_as_single_steps_are():
+    """Rows in the order of `PassageLayout`, four of six that a call has room for: every array, and the belief at the end."""
+    layout, rng = PassageLayout(5, 3, 2), np.random.default_rng(9)
+    rows = rng.standard_normal((6, layout.size))
+    rows[:, -5:-3], rows[:, -2] = rng.integers(0, 5, (6, 2)), rng.integers(0, 3, 6)
+    system, t = SimpleNamespace(states=("a", "b", "c"), outputs=("y", "z")), np.arange(7.0)
+    for kept in (lambda: _History(system, 7, 5), lambda: RunLikelihood(7, 3, 2, 5)):
+        together, singly = kept(), kept()
+        together.put_rows(2, 4, rows)
+        for k in range(4):
+            singly.put(2 + k, CompiledPassage(layout, rows[k], t[2 + k]))
+        arrays = [name for name, value in vars(singly).items() if np.ndim(value) and len(value) == 7]
+        assert {"log_likelihood", "variances", "status"} <= set(arrays)
+        for name in arrays:
+            assert np.array_equal(getattr(together, name)[2:6], getattr(singly, name)[2:6]), name
+        a, b = together.belief(5, t), singly.belief(5, t)
+        assert np.array_equal(a.x, b.x) and np.array_equal(a.P, b.P) and a.t == b.t == 5.0
+        assert np.array_equal(a.x, rows[3, :5]) and np.array_equal(a.P, rows[3, 5:14].reshape(3, 3))
+
+
+class Adding:
+    """A step that adds the input of the stamp before to a single state; of many steps it takes as many as `bites` says, in turn."""
+
+    def __init__(self, bites):
+        self.bites, self.calls = iter(bites), []
+
+    def row(self, x, value, sigma):
+        layout = PassageLayout(1, 1, 1)
+        row = np.zeros(layout.size)
+        row[0], row[1], row[layout.size - 6] = x, sigma**2, value
+        return row
+
+    def marched(self, belief, u, t, values, flags, inputs, sigma):
+        assert len(t) == len(values) == len(flags) == len(inputs) == len(sigma) <= 500
+        taken = min(next(self.bites, 0), len(t))
+        before = np.vstack([u, inputs])[:taken, 0]
+        x = belief.x[0] + np.cumsum(before)
+        self.calls.append(("many", taken))
+        return taken, np.array([self.row(*one) for one in zip(x, values[:taken, 0], sigma[:taken, 0])])
+
+    def __call__(self, belief, u, t, values, flags, inputs, sigma):
+        self.calls.append(("one", 1))
+        return CompiledPassage(PassageLayout(1, 1, 1), self.row(belief.x[0] + u[0], values[0], sigma[0]), t)
+
+
+@pytest.mark.parametrize(
+    ("bites", "expected"),
+    [
+        ([999] * 9, [("many", 500), ("many", 120)]),
+        ([0, 999, 999], [("many", 0), *[("one", 1)] * 16, ("many", 500), ("many", 104)]),
+        ([40, 999, 999], [("many", 40), ("one", 1), ("many", 500), ("many", 79)]),
+        ([0] * 99, ([("many", 0), *[("one", 1)] * 16] * 39)[: 39 + 620]),
+    ],
+    ids=["all at once", "none at first", "some", "never"],
+)
+def test_steps_are_taken_together_where_machine_code_takes_them(bites, expected):
+    """620 steps, up to 500 in a call: one by Python after a call that stopped early, 16 after one that took none."""
+    rng = np.random.default_rng(10)
+    u, sigma, values = rng.standard_normal((620, 1)), rng.uniform(1.0, 2.0, (620, 1)), rng.standard_normal((620, 1))
+    log = Measurements(np.arange(620.0), values, ("y",), inputs=u, sigma=sigma)
+    system = SimpleNamespace(states=("x",), outputs=("y",))
+    history, step, told = _History(system, 620, 1), Adding(bites), []
+    fill(history, step, EKF(), log, Belief([4.0], [[1.0]]), lambda task, done, total: told.append((done, total)))
+    assert step.calls == expected
+    assert history.x[:, 0] == pytest.approx(4.0 + u[0, 0] + np.concatenate([[0.0], np.cumsum(u[:-1, 0])]))
+    assert history.P[:, 0, 0] == pytest.approx(sigma[:, 0] ** 2)  # that of each step
+    assert told[-1] == (620, 620) and [done for done, _ in told] == sorted(done for done, _ in told)
+    if bites[-1] == 0:
+        assert [done for done, _ in told] == [1, 101, 201, 301, 401, 501, 601, 620]
+
+
+def test_results_that_are_held_together_fit_the_cache():
+    """A row of `PassageLayout` a step: of a state of 40 with 12 readings at most 500,000 numbers are held, and hardly fewer."""
+
+    class Refusing:
+        def marched(self, belief, u, t, *rest):
+            raise StopIteration(len(t))
+
+    n, m, N = 40, 12, 600
+    log = Measurements(np.arange(float(N)), np.zeros((N, m)), tuple(f"y{k}" for k in range(m)))
+    with pytest.raises(StopIteration) as found:
+        fill(RunLikelihood(N, n, m, n), Refusing(), EKF(), log, Belief(np.zeros(n), np.eye(n)))
+    assert 0.95 < found.value.value * PassageLayout(n, n, m).size / 500_000 < 1.05
+
+
+def test_a_replay_reports_every_hundredth_stamp_and_the_last():
+    case, told = textbook.oscillator(), []
+    _, y = case.simulate(120, np.random.default_rng(4))
+    arrival = case.step * np.arange(120)[:, None] + np.zeros((1, 2))
+    how = EKF(late="rewind")
+    run(
+        how, system_of(EKF, case), log_of(case, y, arrival=arrival), start_of(case), lambda *said: told.append(said[1:])
+    )
+    assert told == [(1, 120), (101, 120), (120, 120)]

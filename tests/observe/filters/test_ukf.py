@@ -105,3 +105,13 @@ def test_weights_that_could_turn_a_covariance_negative_are_refused():
         UKF(alpha=0.0)
     with pytest.raises(ModelError, match=r"the points have no spread(.|\n)*kappa > −2"):
         UKF(kappa=-2.0).predict(system(lambda x, u, t, dt: x), Belief(np.zeros(2), np.eye(2)), NONE, 0.0, 1.0)
+
+
+def test_units_of_the_states_change_nothing():
+    """A semi-definite covariance of states in units of 1e-9 (a power of two, exact): moments of a linear step, by matrices."""
+    F, v = np.array([[1.0, 0.5], [0.2, 0.9]]), np.array([2.0, -1.0])
+    for unit in (1.0, 2.0**-30):
+        P = np.outer(v, v) * unit**2
+        s = system(lambda x, u, t, dt: x @ F.T, Q=0.3 * unit**2)
+        _, after, _ = UKF().predict(s, Belief(np.zeros(2), P), NONE, 0.0, 1.0)
+        assert after / unit**2 == pytest.approx(F @ np.outer(v, v) @ F.T + 0.3 * np.eye(2), rel=1e-9)

@@ -14,6 +14,7 @@ from mechanics.ground.wheel_readings import wheel_readings
 from strangers.pinocchio_buggy import PinBuggy
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
+from veridyn.files.machine.write_parts import differences
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import natural_energy, solve_accelerations
 from veridyn.mechanics.natural.equations.freedoms import freedoms_of, mobility, pose_of_tree
@@ -26,7 +27,6 @@ from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.dynamics import onto_closure
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, energy
-from veridyn.model.differences import differences
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.buggy.drive import Standing, settle

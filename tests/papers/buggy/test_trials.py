@@ -22,10 +22,10 @@ from veridyn.papers.buggy.trials import (
     FAULTS,
     FULL,
     HALF_WIDTHS,
+    Workers,
     drawn_vehicle,
     fault_runs,
     outage_observer,
-    shared,
     silenced,
     torque_at,
 )
@@ -99,10 +99,23 @@ def test_the_sensor_that_fails_is_named_and_no_other(truth: BuggyTruth, monkeypa
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_shared_work_comes_back_in_order_and_tells_progress(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    told: list[tuple[str, float, float | None]] = []
-    found = list(shared(lambda k: k * k, range(5), "squares", lambda *said: told.append(said)))
+    told: list[tuple[float, float | None]] = []
+    with Workers(lambda _, done, total: told.append((done, total))) as workers:
+        found = list(workers.shared(lambda k: k * k, range(5)))
     assert found == [0, 1, 4, 9, 16]
-    assert told == [("squares", float(k), 5.0) for k in range(6)]
+    assert told == [(float(k), 5.0) for k in range(6)]
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_parts_share_workers_and_a_fault_ends_all(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    with Workers() as workers:
+        found = workers.together(*(lambda n=n: list(workers.shared(lambda k: n * k, range(n))) for n in range(1, 5)))
+        assert found == [[n * k for k in range(n)] for n in range(1, 5)]
+        with pytest.raises(ZeroDivisionError):
+            workers.together(
+                lambda: list(workers.shared(lambda k: 1 // k, [0])), lambda: list(workers.shared(abs, [-1]))
+            )
 
 
 def test_threads_do_not_change_what_observers_find(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +129,7 @@ def test_threads_do_not_change_what_observers_find(monkeypatch: pytest.MonkeyPat
     found = []
     for threads in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        found.append(list(shared(work, (error_ekf(), best_observer()) * 2, "observing")))
+        with Workers() as workers:
+            found.append(list(workers.shared(work, (error_ekf(), best_observer()) * 2)))
     for alone, beside in zip(*found, strict=True):
         assert np.array_equal(alone, beside)

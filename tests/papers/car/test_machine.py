@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from strangers import cars as stranger
+from strangers.cars import all_real
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion
 from veridyn.files.access import shipped
@@ -27,7 +28,6 @@ from veridyn.papers.car.machine import (
     TABLE_IV,
     TEN_ROWS,
     UNSPRUNG_2002,
-    all_real,
     car_20,
     car_38,
     car_2002,

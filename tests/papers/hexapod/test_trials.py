@@ -64,11 +64,11 @@ def test_designs_and_estimators_over_a_hundred_trials(plans: dict) -> None:
 
 
 def test_all_of_table_i_s_friction_can_be_borne(plans: dict) -> None:
-    """(11): cond ρ never falls while friction is added, and no part makes it grow by half."""
+    """(11): no part of the friction makes cond ρ grow by half. It may fall a little: deviations are scaled anew with every part."""
     grown = friction_growth(plans["d"])
     assert [one.parameters for one in grown] == [10, 16, 22, 23, 24]
     steps = np.array([one.condition for one in grown])
-    assert ((steps[1:] / steps[:-1] >= 1.0) & (steps[1:] / steps[:-1] < 1.5)).all()
+    assert (steps[1:] / steps[:-1] < 1.5).all()
 
 
 def test_filters_by_the_prediction_of_a_circle(plans: dict) -> None:

@@ -12,6 +12,7 @@ from ruamel.yaml.nodes import Node, SequenceNode
 from veridyn.errors import At, ModelError, part_at
 from veridyn.files.machine.parts import Places
 from veridyn.files.machine.write_parts import (
+    equal_parts,
     flow,
     mapping_text,
     matrix_text,
@@ -23,7 +24,6 @@ from veridyn.files.machine.write_parts import (
 )
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.differences import equal_parts
 from veridyn.model.graph import PointDescription
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import (
@@ -94,7 +94,7 @@ class PointSections(Places):
         for name, where, at in self.items("joints"):
             kind = read.choice(at["kind"], where, "kind of joint", KINDS)
             a, b = self.place(at["a"], where), self.place(at["b"], where)
-            joints.append(MechanismJoint(name, cast(JointKind, kind), a, b, self.number(at, where, "length")))
+            joints.append(MechanismJoint(name, cast("JointKind", kind), a, b, self.number(at, where, "length")))
         return {
             "points": points,
             "vectors": vectors,
@@ -151,7 +151,7 @@ class PointSections(Places):
         if "inertia" in at:
             inertia = self.inertia(at, where)
         centre = self.vector(at["centre"], where, "centre") if "centre" in at else ()
-        return RigidBody(name, places["points"], places["vectors"], mass, centre, cast(Any, inertia))
+        return RigidBody(name, places["points"], places["vectors"], mass, centre, cast("Any", inertia))
 
     def inertia(self, at: dict[str, Node], where: str) -> object:
         """About the centre: one number in the plane, six numbers or a matrix in space."""

@@ -23,7 +23,7 @@ from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.urdf import read_urdf
 from veridyn.files.machine.urdf_reader import UrdfReader
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of, parse_xml
-from veridyn.files.mesh.load import load_mesh
+from veridyn.files.meshes import load_mesh
 from veridyn.identify.excitation.capsules import Capsule
 from veridyn.spatial.rotations import rpy
 

@@ -338,14 +338,11 @@ def with_servos(text: bytes, machine: Machine, joints: Sequence[str]) -> tuple[b
         left = "the file has <ros2_control> of its own, which stays as it is: gains are not written."
         return text, [*notes, left]
     at = text.rindex(ROBOT_END)
-    lost = [words for key, words in SERVO_LOST.items() if any(_differs(c, key) for c in own)]
+    lost = [
+        words for key, words in SERVO_LOST.items() if any(c.constants.get(key, 0.0) not in (0.0, math.inf) for c in own)
+    ]
     notes += [f"<ros2_control> has no place for {', '.join(lost)}: left out."] if lost else []
     return text[:at] + _servo_block(machine.name, own).encode("utf-8") + text[at:], notes
-
-
-def _differs(c: Controller, key: str) -> bool:
-    """Whether a constant is given and does something."""
-    return c.constants.get(key, 0.0) not in (0.0, float("inf"))
 
 
 def _servo_block(name: str, servos: Sequence[Controller]) -> str:

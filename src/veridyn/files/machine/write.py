@@ -16,12 +16,14 @@ from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.bodies import collapsed
 from veridyn.files.machine.car import car_lines, parse_car
 from veridyn.files.machine.keys import FORMAT
+from veridyn.files.machine.load import parse_root
 from veridyn.files.machine.parts import controller_text
 from veridyn.files.machine.points import point_lines
-from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.write_parts import (
     body_lines,
+    differences,
     element_text,
+    equal_parts,
     flexible_text,
     flow,
     joint_text,
@@ -35,7 +37,6 @@ from veridyn.files.machine.write_parts import (
     transmission_lines,
 )
 from veridyn.files.yaml_nodes import compose
-from veridyn.model.differences import differences, equal_parts
 from veridyn.model.flexible import Flexible, flexible_joints
 from veridyn.model.graph import SIGMA, Body, joints_of_bodies
 from veridyn.model.link import Joint, Link

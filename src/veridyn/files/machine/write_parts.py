@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.errors import ModelError
 from veridyn.files.machine.keys import ANGLES, FLEXIBLE, SENSOR_NUMBERS
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.table_law import LawTable
 from veridyn.model.flexible import Flexible
-from veridyn.model.graph import Body, point_at
+from veridyn.model.graph import Body, PointDescription, point_at
 from veridyn.model.link import End, Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Load, Transmission
 from veridyn.model.machine import Machine
@@ -286,3 +288,68 @@ def uncertainty_lines(u: Uncertainty) -> list[str]:
     rows = [f"      - {numbers_text(row)}" for row in u.covariance]
     names = wrapped("    names: ", [name_text(n) for n in u.names], "[]")
     return ["  covariance:", names, "    matrix:", *rows]
+
+
+PARTS = (
+    *("name", "formulation", "dimension", "gravity", "joints", "loads", "sensors", "prescribed"),
+    *("controllers", "transmission", "assembly", "uncertainty", "car"),
+)
+
+
+def differences(one: Machine, other: Machine) -> tuple[str, ...]:
+    """The parts in which two machines differ, by name: "joints", "elements", "parameters" and so on; nothing where they are equal.
+
+    Parameters are compared where the joints of the machine can be spanned by a tree.
+    """
+    found = [part for part in PARTS if _plain(getattr(one, part)) != _plain(getattr(other, part))]
+    if [_link(link) for link in one.links] != [_link(link) for link in other.links]:
+        found.append("bodies")
+    if [_element(e) for e in one.elements] != [_element(e) for e in other.elements]:
+        found.append("elements")
+    if _description(one.description) != _description(other.description):
+        found.append("points")
+    if _parameters(one) != _parameters(other):
+        found.append("parameters")
+    return tuple(found)
+
+
+def equal_parts(one: object, other: object) -> bool:
+    """Whether two parts of machines, or sequences of them, are the same to the last bit."""
+    return _plain(one) == _plain(other)
+
+
+def _link(link: Link) -> object:
+    return link.name, link.real, link.label, _plain(link.ten), _plain(link.frames), _plain(link.capsules)
+
+
+def _element(element: Element) -> object:
+    return _plain(replace(element, name=element.parameter_name))
+
+
+def _description(description: PointDescription | None) -> object:
+    return None if description is None else _plain(replace(description, without_tree=()))
+
+
+def _parameters(machine: Machine) -> object:
+    try:
+        return _plain(machine.parameters)
+    except ModelError:
+        if machine.description is None:
+            raise
+        return None  # no tree has this machine, so it has no parameters
+
+
+def _plain(value: object) -> object:
+    """Nested tuples that are equal where the values have the same bits; NaN is equal to itself, and −0 is not 0."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value).__name__, *((f.name, _plain(getattr(value, f.name))) for f in fields(value))
+    if isinstance(value, Mapping):
+        return tuple((str(key), _plain(item)) for key, item in value.items())
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):  # either stands for a sequence
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, float | np.number) or (isinstance(value, int) and not isinstance(value, bool)):
+        value = float(value)
+        return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
+    return value

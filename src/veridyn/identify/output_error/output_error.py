@@ -227,7 +227,9 @@ class OutputError(Estimator):
         )
         free = model.size if self.initial == "estimated" else 0
         groups = cut(machine, motions, self.horizon)
-        return OutputProblem(shooting=model, free=free, groups=groups, values_of=values_of, spread=spread)
+        return OutputProblem(
+            shooting=model, free=free, groups=groups, values_of=lambda x: origin + spread @ x, spread=spread
+        )
 
 
 def _nothing_linear(machine: Machine, title: str, problem: FitProblem) -> Fit:

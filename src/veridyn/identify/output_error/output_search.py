@@ -136,8 +136,8 @@ def search(
                 return _finished(problem, x, initial, residuals, given, done, hac)
             if problem.shooting.kinked:
                 return replace(_finished(problem, x, initial, residuals, given, done, hac), beyond=length)
-        # where longer steps have just failed they would fail again
-        damping = damping / 10.0 if tried > 1 else 0.0 if damping <= LEAST_DAMPING else damping / 100.0
+        if tried == 1:  # where longer steps have just failed they would fail again
+            damping = 0.0 if damping <= LEAST_DAMPING else damping / 10.0
     share = [f"{c} {100.0 * r:.3g} %" for c, r in zip(outputs, _relative(problem, residuals), strict=True)]
     raise IdentificationError(
         f"the output error has not converged after {done} iterations and {trials} simulations of trial steps.",

@@ -97,12 +97,12 @@ class Shooting:
 
     def residuals(self, runs: Runs, state: Array, values: Array) -> Array:
         """y − ŷ (R, K, m) of runs from initial states (R, size) with all parameters `values`."""
-        found = self.simulate(runs, state, values)
+        found, _ = self._run(runs, state, values, searched=True)
         return self.measured(runs) - self._simulated(found)
 
     def columns(self, runs: Runs, state: Array, values: Array, spread: Array) -> tuple[Array, Array]:
         """Residuals (R, K, m), and the derivatives of the outputs (R, K, m, p + c + size), as of :meth:`sensitivities`."""
-        found, S = self._run(runs, state, values, spread, self._places, self.compare == "forces")
+        found, S = self._run(runs, state, values, spread, self._places, self.compare == "forces", searched=True)
         return self.measured(runs) - self._simulated(found), S
 
     def _simulated(self, found: Simulated) -> Array:
@@ -129,15 +129,20 @@ class Shooting:
         spread: Array | None = None,
         rows: Sequence[int] = (),
         law_forces: bool = False,
+        searched: bool = False,
     ) -> tuple[Simulated, Array]:
-        key = b"" if spread is None else spread.tobytes()
+        """`searched`: this is one of many runs, of which coordinates alone are wanted, or forces where these are compared."""
+        key = bytes([searched]) + (b"" if spread is None else spread.tobytes())
         if key not in self._kept:
             own = {c.name: number for number, c in enumerate(self.machine.constants)}
             varied = None if spread is None else Varied(spread, tuple(own[name] for name in self.constants))
             from veridyn.mechanics.system.compiled_run import CompiledRun  # here: it brings a compiler along
 
-            self._kept[key] = CompiledRun(self.machine, friction_speed=self.friction_speed, law=self.law, varied=varied)
-        return self._kept[key].run(
+            self._kept[key] = CompiledRun(
+                self.machine, friction_speed=self.friction_speed, law=self.law, varied=varied, often=searched
+            )
+        run, alone = self._kept[key], searched and self.compare == "coordinates"
+        return run.run(
             runs.step,
             initial,
             runs.forces,
@@ -149,4 +154,5 @@ class Shooting:
             substeps=self.substeps,
             rows=rows,
             law_forces=law_forces,
+            into=run.room(len(runs), runs.samples, states_alone=True) if alone else None,
         )

@@ -9,7 +9,7 @@ lead prescribed coordinates, which are the multipliers of their constraints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from veridyn.errors import CapabilityError, DataError, Limit, ModelError, did_yo
 from veridyn.mechanics.formulation import (
     Ability,
     Capabilities,
+    Formulated,
     Instant,
     MachineModel,
     QuantityReading,
@@ -41,16 +42,14 @@ from veridyn.mechanics.natural.description.of_machine import (
     mechanism_with,
     rounded,
 )
-from veridyn.mechanics.natural.equations.position import independent
+from veridyn.mechanics.natural.equations.position import independent, start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of, with_parameter_slopes
 from veridyn.mechanics.natural.steps.free_model import FreeInputs, FreeModel, free_model
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.natural.steps.model import Charts, NaturalModel
 from veridyn.mechanics.natural.virtual import PointsQuantity
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
-from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.progress import Progress, silent
@@ -176,48 +175,16 @@ OVER_FREEDOMS: Capabilities = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class _Natural:
+class _Natural(Formulated):
     """What both have in common."""
-
-    machine: Machine
 
     @property
     def word(self) -> str:
         return "natural"
 
     @property
-    def name(self) -> str:
-        return self.machine.name
-
-    @property
     def sensors(self) -> tuple[Sensor, ...]:
-        """Its sensors, at places that its points have."""
         return mechanism_of(self.machine).sensors
-
-    @property
-    def loads(self) -> tuple[Load, ...]:
-        """Loads as the machine is described with them."""
-        return self.machine.loads
-
-    @property
-    def drives(self) -> dict[str, str]:
-        """The coordinate that each drive acts on."""
-        return drives_of(self.machine.loads)
-
-    @property
-    def drifts(self) -> Mapping[str, Drift]:
-        """The parameters that change while the machine is used; a machine without a tree has no parameters."""
-        return {} if self.machine.stated is None else self.machine.stated.drifts
-
-    @property
-    def uncertainty(self) -> Uncertainty | None:
-        """The covariance of its parameters."""
-        return self.machine.uncertainty
-
-    @property
-    def regressor(self) -> None:
-        """None: forces of constraints are no parameters."""
-        return None
 
     def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
         """The same: points and vectors read them where they are described."""

@@ -106,7 +106,7 @@ def _unit(x: Array) -> Array:
 
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.natural.kernels.room import Slopes
+    from veridyn.mechanics.natural.kernels.tangent import Slopes
 
 
 Indices = NDArray[np.intp]

@@ -62,8 +62,9 @@ class CompiledRun:
     many runs are made side by side where they can be, see :meth:`has_lanes`; results agree with those of single runs to rounding.
     `closing_rate`: rad/s, with which openings of loops die out; where it is given, machines with loops and on a free base run too
     (:mod:`veridyn.mechanics.system.run_bound`), without sensitivities, joint controllers and bristles. `rates_alone`: it
-    serves :meth:`rate_at`, and :meth:`run` is not called. `outside`: what acts besides forces and signals, on a machine of any kind
-    (:mod:`veridyn.mechanics.system.run_outside`), with a `closing_rate`.
+    serves :meth:`rate_at`, and :meth:`run` is not called. `often`: the step of a small machine is compiled as one formula
+    (:mod:`veridyn.mechanics.system.run_formula`), which takes some tenths of a second once; results agree to rounding. `outside`: what acts
+    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_outside`), with a `closing_rate`.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class CompiledRun:
         closing_rate: float | None = None,
         rates_alone: bool = False,
         outside: Outside | None = None,
+        often: bool = False,
     ) -> None:
         self.tree = tree = tree_of(machine)
         plain = servo is None and varied is None
@@ -99,6 +101,7 @@ class CompiledRun:
             closing_rate=closing_rate or 0.0,
             rates_alone=rates_alone,
             outside=outside,
+            often=often,
         )
         self.size, self.record, self.at = self._layout.size, self._layout.record, self._layout.at
         self._wide: RunLayout | None = None

@@ -18,6 +18,7 @@ from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system.dry_friction import AT_REST_S, EXCHANGES, ITERATIONS, PARTS, ROUNDING, SECANTS
 from veridyn.mechanics.system.dry_friction import STOPPED as STOPPED_SHARE
+from veridyn.mechanics.system.run_formula import glides
 from veridyn.mechanics.system.run_record import (
     AHEAD,
     ALONG,
@@ -59,12 +60,20 @@ from veridyn.mechanics.system.run_record import (
     STOPPED,
     TRIED,
     UNBALANCED,
+    WRITTEN_OUT,
     C,
     H,
     Y,
     call_part,
 )
-from veridyn.mechanics.system.run_stages import advance, along_speed, rate, set_instant, set_limits, set_push
+from veridyn.mechanics.system.run_stages import (
+    advance,
+    along_speed,
+    rate,
+    set_instant,
+    set_limits,
+    set_push,
+)
 from veridyn.mechanics.tree.steps.record import as_pointer
 
 Numbers = NDArray[np.int64]
@@ -255,7 +264,7 @@ def balanced(I: Numbers, W: Array, instant: float, h: float, known: int) -> int:
         k += int(I[I[HOLDABLE] + i])
         W[I[TRIED] + i] = W[I[GUESS] + i]
     for trial in range(ITERATIONS):
-        status = advance(I, W, I[Y], I[END], instant, h, I[TRIED], known if trial == 0 else 0)
+        status = advance(I, W, instant, h, I[TRIED], known if trial == 0 else 0)
         if status != DONE or k == 0:
             return int(status)
         wrong, held = False, 0
@@ -381,6 +390,8 @@ def leave_rest(I: Numbers, W: Array, now: float) -> int:
 def holding_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> int:
     """Y after h seconds with friction that holds, parted where something comes to rest; S too where it is asked for."""
     n, m, now, end = I[COUNT], I[COMBINATIONS], instant, instant + h
+    if I[WRITTEN_OUT] and I[FRESH] and glides(I, W, instant, h, sensitive):
+        return DONE
     if not I[FRESH]:
         status = refresh(I, W, I[Y], instant)
         if status != DONE:

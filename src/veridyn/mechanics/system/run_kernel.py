@@ -60,17 +60,17 @@ from veridyn.mechanics.system.run_record import (
     SHARE,
     SIZE,
     SLOPES,
-    STAGES,
+    STAGE,
     START_TIME,
     STEP,
-    TABLE_B,
     TRIED,
+    WRITTEN_OUT,
     S,
     Y,
     call_part,
 )
 from veridyn.mechanics.system.run_servo import begin_servo, tick
-from veridyn.mechanics.system.run_stages import advance, combine, copy, rate, set_command, set_instant, set_state
+from veridyn.mechanics.system.run_stages import advance, copy, rate, set_command, set_instant, set_state
 from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
 from veridyn.mechanics.tree.steps.record import call_kernel, view
 
@@ -82,12 +82,10 @@ def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: int, 
     """Y after h seconds without friction that holds; `known`: whether its first slope stands in SLOPES."""
     if sensitive:
         status = call_part(I, SENSITIVITY_CODE, W, DIFFERENTIATE, instant, h, 0)
-        if status == DONE:
-            combine(I, W, I[Y], h, I[TABLE_B], I[STAGES], I[END])
     else:
-        status = advance(I, W, I[Y], I[END], instant, h, I[TRIED], known)
+        status = advance(I, W, instant, h, I[TRIED], known)
     if status == DONE:
-        copy(W, I[END], I[SIZE], I[Y])
+        copy(W, I[STAGE] if sensitive else I[END], I[SIZE], I[Y])
     return int(status)
 
 
@@ -196,7 +194,8 @@ def run(
     On a free base q̈ (R, K, 6 + n) begins with its accelerations v̇ − g and ω̇, in its own axes. Loops are closed after every step.
 
     Forces (R, K, n) at the samples, and measured signals with commands (R, K, ·) behind them. `sets` (⌈R / lanes⌉, ·): parameters of the
-    runs, from P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, 1, size). How it ended;
+    runs, from P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, 1, size). q̈ and forces
+    are (R, K, 0) where they are not wanted, and then not computed at the samples. How it ended;
     `reached` (2,): the run, or the first of those side by side, and the time in it where it ended early.
     """
     n, m, lanes = I[COUNT], I[COMBINATIONS], I[LANES]
@@ -204,6 +203,7 @@ def run(
     sensitive = sensitivities.size > 0
     clock, h, status = I[CLOCK], step / substeps, DONE
     heard = signals.shape[2] * lanes
+    wanted = qdd.shape[2] + acting.shape[2] > 0 or I[LAW] != 0
     W[clock + INTERVAL] = step
     for j in range(n):
         W[I[PUSH] + j] = 0.0
@@ -238,9 +238,12 @@ def run(
             if I[SERVO]:
                 set_command(I, W, sensitive)
                 tick(I, W, k * substeps, h, sensitive)
-            if m and status == DONE:
+            known = wanted or (
+                m == 0 and I[WRITTEN_OUT] == 0
+            )  # the rate at a sample, which may be the first slope of a step
+            if known and m and status == DONE:
                 status = call_part(I, FRICTION_CODE, W, SETTLE, 0.0, 0.0, 0)
-            if status == DONE:
+            if known and status == DONE:
                 status = rate(I, W, I[Y], I[SLOPES])
             if status == DONE:
                 take_lanes(W, I[Y], y, r, k, lanes)
@@ -258,7 +261,7 @@ def run(
                         if m:
                             status = call_part(I, FRICTION_CODE, W, STEP, s * h, h, int(sensitive))
                         else:
-                            status = smooth_step(I, W, s * h, h, int(sensitive), 1 if s == 0 else 0)
+                            status = smooth_step(I, W, s * h, h, int(sensitive), 1 if known and s == 0 else 0)
                         if I[EQUATIONS] + I[LED] and status == DONE:
                             status = call_part(I, BOUND_CODE, W, CLOSE, 0.0, 0.0, 0)
             if status != DONE:

@@ -20,6 +20,7 @@ from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
 from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, bound_address
 from veridyn.mechanics.system.run_bristles import CONSTANTS, BristleElements
+from veridyn.mechanics.system.run_formula import SLOPE, STATE, is_short, step_kernel, tangent_kernel
 from veridyn.mechanics.system.run_friction import friction_address
 from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
@@ -73,7 +74,8 @@ class RunLayout:
     `friction_speed`, `servo`: see :class:`veridyn.mechanics.system.compiled_run.CompiledRun`. `by_law`: forces are those of a control law.
     `lanes` above 1 are runs without sensitivities, without such a law, and without dry friction that holds. Machines with loops, whose
     openings die out with `closing_rate`, and those on a free base have one lane and no sensitivities.
-    `rates_alone`: nothing is stepped, so that kernels that only runs need are not made. `outside`: what acts besides forces and signals.
+    `rates_alone`: nothing is stepped, so that kernels that only runs need are not made. `often`: it is stepped so often that the step of a
+    small machine is made one formula. `outside`: what acts besides forces and signals.
     """
 
     tree: Tree
@@ -86,6 +88,7 @@ class RunLayout:
     closing_rate: float = 0.0
     rates_alone: bool = False
     outside: Outside | None = None
+    often: bool = False
     dry: DryFriction | None = field(init=False)
     bristles: BristleElements = field(init=False)
     made: dict[str, Compiled] = field(init=False)
@@ -118,6 +121,33 @@ class RunLayout:
         self.made = {name: compiled(tree, request, single=True, lanes=self.lanes) for name, request in requests.items()}
         self._lay_out()
 
+    def _write_out(self, sensitive: ColumnLayout) -> None:
+        """Make the step one formula, where that is short, and friction neither falls with the speed nor grows with the load."""
+        own = (
+            self.often,
+            self.lanes == 1,
+            self.servo is None,
+            not self.by_law,
+            not self.bristles.state,
+            self.tree.base == "fixed",
+        )
+        stages, dry = len(self.rule.b), self.dry
+        if (
+            not all(own)
+            or self.tree.loops
+            or (dry is not None and any(e.kind == "stribeck" for _, e, _ in dry.elements))
+        ):
+            return
+        forward = self.made["FORWARD_KERNEL"]
+        if self.varied is None and is_short(forward, stages):
+            self.made["STEP_KERNEL"] = step_kernel(self.tree, self.friction_speed, self.rule)
+        columns = sum(b.width for b in sensitive.blocks)
+        if self.varied is not None and is_short(forward, stages, columns):
+            self.made["STEP_KERNEL"] = step_kernel(self.tree, self.friction_speed, self.rule)
+            self.made["TANGENT_KERNEL"] = tangent_kernel(
+                self.tree, self.friction_speed, self.rule, self.varied, dry, sensitive.blocks
+            )
+
     @property
     def size(self) -> int:
         """The length of a state (q, q̇, z) of one lane; of a free base its pose stands before q, and its velocities before q̇."""
@@ -135,6 +165,7 @@ class RunLayout:
         m, elements = (0, 0) if dry is None else (len(dry.C), len(dry.elements))
         constants = 0 if varied is None else len(varied.constants)
         sensitive = ColumnLayout.of(tree, varied, dry, made, self.by_law, lanes)
+        self._write_out(sensitive)
         length, width = sensitive.at[-1], max((b.width for b in sensitive.blocks), default=0)
         largest = max((len(b.coordinates) for b in sensitive.blocks), default=0)
         kept, forced = 1 if self.servo is None else self.servo.lag + 1, sensitive.servo_at[-1]
@@ -161,7 +192,9 @@ class RunLayout:
         border = rates + len(counted) + len(tree.held) if tree.loops else 0
         bound, outside = bool(tree.loops) or tree.base == "free" or self.outside is not None, self.outside or Outside()
         lengths |= {"BASE": BASE_SIZE, "INVERSE": rates, "LOOPS": equations * (n + 2), "BORDER": border**2, "BORDER_RIGHT": border,
-            "UNIT": rates, "CLOSING": 1, "P_INVERSE": parameters.get("P_INVERSE", 0), "P_LOOPS": parameters.get("P_LOOPS", 0)}  # fmt: skip
+            "UNIT": rates, "CLOSING": 1, "P_INVERSE": parameters.get("P_INVERSE", 0), "P_LOOPS": parameters.get("P_LOOPS", 0),
+            "P_STEP": parameters.get("P_STEP", 0), "P_TANGENT": parameters.get("P_TANGENT", 0),
+            "LEAP": 3, "NEARNESS": stages, "ACTING": elements}  # fmt: skip
         lengths |= outside.lengths(tree)
         lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(CONSTANTS)}
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
@@ -178,8 +211,9 @@ class RunLayout:
             friction_address() if m else 0, 0 if varied is None else sensitivity_address(), lanes, soft * lanes,
             *outside.header(tree),
             bound_address() if bound else 0, int(tree.base == "free"), equations, len(counted), 0, 0,
+            int("STEP_KERNEL" in made),
         ]  # fmt: skip
-        shared = {"TABLE_A", "TABLE_B", "TABLE_C", "CLOCK"}
+        shared = {"TABLE_A", "TABLE_B", "TABLE_C", "CLOCK", "LEAP"}
         shapes = [(1, lengths.get(name, m) * (1 if name in shared else lanes)) for name in k.SECTIONS]
         record = record_of(shapes, lists, len(k.KERNELS), header)
         at = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
@@ -192,10 +226,19 @@ class RunLayout:
         for first, symbol, count in ((0, "x", 3), (3, "e", 4), (7, "v", 3), (10, "w", 3)):
             place |= {f"{symbol}.{j}": at["BASE"] + first + j for j in range(count)}
         place |= outside.places(tree, at)
+        leap = {"y": "Y", "step": "LEAP", "before": "BEFORE", "after": "AFTER", "push": "PUSH", "friction": "ACTING"}
+        for symbol, section in leap.items():
+            place |= {f"{symbol}.{j}": at[section] + j for j in range(lengths[section])}
+        for b, block in enumerate(sensitive.blocks):
+            where = at["S"] + sensitive.at[b]
+            place |= {f"S.{b}.{i // block.width}.{i % block.width}": where + i for i in range(block.rows * block.width)}
         zero = at["BASE"] + ZERO
         for name, one in made.items():
             parameters_at = at[f"P_{name.removesuffix('_KERNEL')}"]
-            outputs = self._outputs(name, one, at, size + constants)
+            if name in ("STEP_KERNEL", "TANGENT_KERNEL"):
+                outputs = self._written(name, one, at, sensitive)
+            else:
+                outputs = self._outputs(name, one, at, size + constants)
             still = name == "INVERSE_KERNEL"  # h is what forces have to be where nothing accelerates
             inputs = [zero if still and i.startswith(("qdd.", "wd.", "vd.")) else place[i] for i in one.kernel.inputs]
             connect(record, getattr(k, name), one.kernel, parameters_at, inputs, outputs)
@@ -214,6 +257,17 @@ class RunLayout:
             record.W[at["BASE"] + GRAVITY : at["BASE"] + GRAVITY + 3] = tree.gravity
             outside.connect(tree, record, at, place)
         record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
+
+    def _written(self, name: str, one: Compiled, at: Mapping[str, int], sensitive: ColumnLayout) -> list[int]:
+        """Where a step that is one formula leaves its results; a state with sensitivities in STAGE and S_STAGE, since END may be in use."""
+        to = at["END" if name == "STEP_KERNEL" else "STAGE"]
+        places = []
+        for kind, i, *rest in one.labels:
+            if kind == SLOPE:
+                places.append(at["S_STAGE"] + sensitive.at[i] + rest[0] * sensitive.blocks[i].width + rest[1])
+            else:
+                places.append((to if kind == STATE else at["NEARNESS"]) + i)
+        return places
 
     def _loaded(self) -> list[int]:
         """LOADED."""
@@ -292,6 +346,8 @@ class RunLayout:
                     hint="Give the joint an element of kind coulomb, and leave friction_speed at 0.",
                 )
             W[self.at[name] : self.at[name] + n * self.lanes] = np.repeat(x, self.lanes)
+        loaded = bool(np.concatenate(list(own.values())).any())
+        self.record.I[k.WRITTEN_OUT] = int("STEP_KERNEL" in self.made and not loaded)
 
     def sets(self, tree: Tree, every: Array) -> Array:
         """(R / lanes, ·): what :meth:`set_values` would set for each of the parameter sets (R, p), lanes side by side."""

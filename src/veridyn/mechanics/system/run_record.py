@@ -27,25 +27,26 @@ Numbers = NDArray[np.int64]
 # `bound_code`: address of what machines with loops or on a free base need, 0 in others; `free`: whether the base is; `equations` of loops,
 # of which `counted` are independent; `led`: prescribed coordinates, `wheels` on a road, `placed`: rows that loads at places act on, see
 # :mod:`veridyn.mechanics.system.run_outside`; `from_state`, `to_slope`: where the state and the slope of a call begin.
+# `written_out`: whether a step is one formula, which has no lists to go through.
 # `lanes`: runs side by side; `n`, `states`, `size` and `signals` count all of them.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
     "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code", "lanes", "bristles",
     "led", "wheels", "placed",
-    "bound_code", "free", "equations", "counted", "from_state", "to_slope",
+    "bound_code", "free", "equations", "counted", "from_state", "to_slope", "written_out",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
     FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE, LANES, BRISTLES,
     LED, WHEELS, PLACED,
-    BOUND_CODE, FREE, EQUATIONS, COUNTED, FROM_STATE, TO_SLOPE,
+    BOUND_CODE, FREE, EQUATIONS, COUNTED, FROM_STATE, TO_SLOPE, WRITTEN_OUT,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
     # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau
     "Y", "STAGE", "END", "SLOPES", "TABLE_A", "TABLE_B", "TABLE_C",
     # what kernels read: q, q̇, forces, q̈, signals with elements' own states last; and write; their parameters
     "GIVEN", "ACC", "RATES", "DERIVATIVES", "MASS", "REGRESSOR", "P_FORWARD", "P_RATES", "P_DERIVATIVES", "P_MASS", "P_REGRESSOR",
-    "P_INVERSE", "P_LOOPS",
+    "P_INVERSE", "P_LOOPS", "P_STEP", "P_TANGENT",
     # dry friction: values and constants of its elements, which change with the parameters of kernels
     "VALUE", "SPEED", "EXPONENT",
     # forces and signals at the two samples around, forces at an instant; the start of the run, the time of its interval, its length,
@@ -67,11 +68,14 @@ SECTIONS = (
     # bound machines: of a free base position, quaternion, velocity and ω in its own axes, 0, and gravity; h; Φ_q, Φ and bias of Φ̈;
     # the bordered matrix and its right side; units of velocities; with which rate openings die out
     "BASE", "INVERSE", "LOOPS", "BORDER", "BORDER_RIGHT", "UNIT", "CLOSING",
+    # a step that is one formula: h, the share of the interval where it starts and that which it covers; nearness of each stage to
+    # singular; what a unit of each element's friction does
+    "LEAP", "NEARNESS", "ACTING",
 )  # fmt: skip
 (
     Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
     GIVEN, ACC, RATES, DERIVATIVES, MASS, REGRESSOR, P_FORWARD, P_RATES, P_DERIVATIVES, P_MASS, P_REGRESSOR,
-    P_INVERSE, P_LOOPS,
+    P_INVERSE, P_LOOPS, P_STEP, P_TANGENT,
     VALUE, SPEED, EXPONENT,
     BEFORE, AFTER, FORCE, CLOCK,
     C, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
@@ -81,6 +85,7 @@ SECTIONS = (
     LED_MOTION, FREED, ROAD, PLACES, WRENCHES, LOADS, PUSHED, ROOT_WRENCH,
     BRISTLE_C, BRISTLE_CONSTANT,
     BASE, INVERSE, LOOPS, BORDER, BORDER_RIGHT, UNIT, CLOSING,
+    LEAP, NEARNESS, ACTING,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 # Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
 # Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
@@ -113,10 +118,10 @@ _after = len(HEADER) + 3 * len(SECTIONS)
 _after += 2 * len(LISTS)
 KERNELS = (
     "FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL", "INVERSE_KERNEL", "LOOPS_KERNEL",
+    "STEP_KERNEL", "TANGENT_KERNEL",
 )  # fmt: skip
-(FORWARD_KERNEL, RATES_KERNEL, DERIVATIVES_KERNEL, MASS_KERNEL, REGRESSOR_KERNEL, INVERSE_KERNEL, LOOPS_KERNEL) = range(
-    _after, _after + 6 * len(KERNELS), 6
-)
+(FORWARD_KERNEL, RATES_KERNEL, DERIVATIVES_KERNEL, MASS_KERNEL, REGRESSOR_KERNEL, INVERSE_KERNEL, LOOPS_KERNEL,
+ STEP_KERNEL, TANGENT_KERNEL) = range(_after, _after + 6 * len(KERNELS), 6)  # fmt: skip
 # CLOCK: time of the run's start, of the interval since then, length of an interval, instant within it, limit of the nearness to singular
 START_TIME, INTERVAL_TIME, INTERVAL, INSTANT, NEAREST = range(5)
 BOTH_WAYS, FORWARDS, BACKWARDS, FALLS = 0, 1, 2, 4  # kinds of dry friction

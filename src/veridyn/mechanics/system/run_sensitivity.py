@@ -28,7 +28,6 @@ from veridyn.mechanics.system.run_blocks import GAINS
 from veridyn.mechanics.system.run_bristles import differentiate_path
 from veridyn.mechanics.system.run_record import (
     ARRIVED,
-    BACKWARDS,
     BEGIN,
     BLOCK_AT,
     BLOCKS,
@@ -54,7 +53,6 @@ from veridyn.mechanics.system.run_record import (
     FALLS,
     FIRST_STATE,
     FORCE,
-    FORWARDS,
     FRICTION_TRIPLE,
     GAIN_COLUMN,
     GIVEN,
@@ -95,22 +93,27 @@ from veridyn.mechanics.system.run_record import (
     TABLE_A,
     TABLE_B,
     TABLE_C,
+    TANGENT_KERNEL,
     TRIED,
     TRIPLE,
     TRIPLES,
     VALUE,
+    WRITTEN_OUT,
     C,
     S,
     Y,
 )
 from veridyn.mechanics.system.run_stages import (
+    acting_share,
     add_to,
     along_speed,
     combine,
     copy,
+    is_usable,
     law_forces,
     load_share,
     magnitude,
+    set_leap,
     stage,
 )
 from veridyn.mechanics.tree.steps.record import as_pointer, call_kernel, view
@@ -147,14 +150,6 @@ def falling_slope(I: Numbers, W: Array, e: int, speed: float) -> float:
     size = magnitude(I, W, e, speed)
     inner = power * (ratio + LOG_OFFSET) ** (power - 1.0) if power > 0.0 else 2.0 * ratio
     return float(-size * size * inner * np.sign(speed / scale) / scale)
-
-
-@core
-def acting_share(I: Numbers, W: Array, e: int, shares: int) -> float:
-    """The share of a friction element, 0 where it acts the other way only."""
-    share, kind = W[shares + I[I[OF] + e]], I[I[KIND] + e] % FALLS
-    idle = (kind == FORWARDS and share < 0.0) or (kind == BACKWARDS and share > 0.0)
-    return 0.0 if idle else float(share)
 
 
 @core
@@ -283,9 +278,15 @@ def block_slope(I: Numbers, W: Array, b: int, out: int) -> bool:
 
 
 @core
-def differentiate(I: Numbers, W: Array, y: int, instant: float, h: float, shares: int) -> int:
-    """S after a step of h seconds from W[y …]: its stages once more, each with its derivative."""
-    length = I[LENGTH]
+def differentiate(I: Numbers, W: Array, instant: float, h: float, shares: int) -> int:
+    """S after a step of h seconds from Y, its stages once more, each with its derivative; STAGE is the state there."""
+    length, y = I[LENGTH], I[Y]
+    if I[WRITTEN_OUT]:
+        set_leap(I, W, instant, h, shares)
+        call_kernel(I, TANGENT_KERNEL)
+        if is_usable(I, W, I[STAGE]):
+            copy(W, I[S_STAGE], length, I[S])
+            return DONE
     for i in range(I[STAGES]):
         status = stage(I, W, i, y, instant, h, shares)
         if status == DONE:
@@ -303,8 +304,8 @@ def differentiate(I: Numbers, W: Array, y: int, instant: float, h: float, shares
         for b in range(I[BLOCKS]):
             if not block_slope(I, W, b, I[S_SLOPES] + i * length + I[I[BLOCK_AT] + b]):
                 return 1
+    combine(I, W, y, h, I[TABLE_B], I[STAGES], I[STAGE])
     if I[BRISTLES]:
-        combine(I, W, y, h, I[TABLE_B], I[STAGES], I[STAGE])
         copy(W, I[S], length, I[S_STAGE])
     for i in range(I[STAGES]):
         add_to(W, h * W[I[TABLE_B] + i], I[S_SLOPES] + i * length, length, I[S])
@@ -419,7 +420,7 @@ def sensitivity_part(
     I = carray(as_pointer(i_at), (i_size,), np.int64)
     W = carray(as_pointer(w_at), (w_size,), np.float64)
     if what == DIFFERENTIATE:
-        return differentiate(I, W, I[Y], instant, h, I[TRIED])
+        return differentiate(I, W, instant, h, I[TRIED])
     if what == LAW_SLOPES:
         return law_slopes(I, W)
     if what == BEGIN:

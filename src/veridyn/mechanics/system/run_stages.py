@@ -17,6 +17,7 @@ from veridyn.mechanics.system.run_bristles import follow_path
 from veridyn.mechanics.system.run_record import (
     ACC,
     ACCELERATE,
+    ACTING,
     AFTER,
     AHEAD,
     BACK,
@@ -30,6 +31,7 @@ from veridyn.mechanics.system.run_record import (
     COUNT,
     DONE,
     ELEMENTS,
+    END,
     ESCAPED,
     EXPONENT,
     FALLS,
@@ -47,9 +49,11 @@ from veridyn.mechanics.system.run_record import (
     LANES,
     LAW,
     LAW_FAILED,
+    LEAP,
     LOAD,
     LOADED,
     NEAREST,
+    NEARNESS,
     OF,
     PUSH,
     RATES,
@@ -63,13 +67,16 @@ from veridyn.mechanics.system.run_record import (
     STAGES,
     START_TIME,
     STATES,
+    STEP_KERNEL,
     TABLE_A,
     TABLE_B,
     TABLE_C,
     TO_SLOPE,
     VALUE,
     WANTED,
+    WRITTEN_OUT,
     C,
+    Y,
     call_law,
     call_part,
 )
@@ -279,9 +286,48 @@ def stage(I: Numbers, W: Array, i: int, y: int, instant: float, h: float, shares
     return int(rate(I, W, I[STAGE], I[SLOPES] + i * I[SIZE]))
 
 
+@merged
+def acting_share(I: Numbers, W: Array, e: int, shares: int) -> float:
+    """The share of a friction element, 0 where it acts the other way only."""
+    share, kind = W[shares + I[I[OF] + e]], I[I[KIND] + e] % FALLS
+    idle = (kind == FORWARDS and share < 0.0) or (kind == BACKWARDS and share > 0.0)
+    return 0.0 if idle else float(share)
+
+
+@merged
+def is_usable(I: Numbers, W: Array, y: int) -> bool:
+    """Whether a step that is one formula went through usable states alone, to the one at W[y …]."""
+    usable = True
+    for i in range(I[STAGES]):
+        usable = usable and W[I[NEARNESS] + i] < W[I[CLOCK] + NEAREST]  # not where it is no number
+    for j in range(I[SIZE]):
+        usable = usable and abs(W[y + j]) < (LARGEST_ANGLE_RAD if j < I[COUNT] else np.inf)
+    return bool(usable)
+
+
+@merged
+def set_leap(I: Numbers, W: Array, instant: float, h: float, shares: int) -> None:
+    """What a step that is one formula reads besides state, inputs and sensitivities."""
+    leap, interval = I[LEAP], W[I[CLOCK] + INTERVAL]
+    W[leap] = h
+    W[leap + 1] = 0.0 if I[HOLDS] else min(instant / interval, 1.0)
+    W[leap + 2] = 0.0 if I[HOLDS] else h / interval
+    if I[COMBINATIONS]:
+        set_push(I, W, I[Y] + I[COUNT], shares)
+    for e in range(I[ELEMENTS]):
+        W[I[ACTING] + e] = acting_share(I, W, e, shares)
+
+
 @core
-def advance(I: Numbers, W: Array, y: int, out: int, instant: float, h: float, shares: int, first: int) -> int:
-    """The state after h seconds from W[y …] into W[out …]; `first`: how many slopes are known already."""
+def advance(I: Numbers, W: Array, instant: float, h: float, shares: int, first: int) -> int:
+    """The state END after h seconds from Y; `first`: how many slopes are known already."""
+    y, out = I[Y], I[END]
+    if I[WRITTEN_OUT]:
+        set_leap(I, W, instant, h, shares)
+        call_kernel(I, STEP_KERNEL)
+        if is_usable(I, W, out):
+            return DONE
+        first = 0
     for i in range(first, I[STAGES]):
         status = stage(I, W, i, y, instant, h, shares)
         if status != DONE:

@@ -17,10 +17,11 @@ element of each kind.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
+from veridyn.arrays import Record
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.elements.kinds import KINDS, NAN
 from veridyn.model.elements.own_law import LawFormula, read_formula, unusable
@@ -33,7 +34,7 @@ On = str | Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Element:
+class Element(Record):
     """One element: `on` maps coordinates to their coefficients aᵢ, or, for drag and offsets, one "body.fx" to its coefficient.
 
     `name` is the name of its parameter; empty, it is made of the kind's symbol and what the element acts on (k_z1).
@@ -77,10 +78,6 @@ class Element:
             faults = Faults()
             own_law_faults(self.kind, self.formula, self.table, part_at("element", self.name or self.kind), faults)
             faults.raise_if_any(ModelError)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        mappings = {"on": dict(self.on), "constants": dict(self.constants)}  # a read-only view cannot be pickled
-        return _element, ({f.name: getattr(self, f.name) for f in fields(self)} | mappings,)
 
     def __hash__(self) -> int:
         acts = (tuple(self.on.items()), self.between, tuple(self.constants.items()), self.wheel)
@@ -159,10 +156,6 @@ def own_law_faults(kind: str, formula: str, table: LawTable | None, where: str, 
     if found is not None and (reason := unusable(found)):
         key = "formula" if formula else "of"
         faults.add(f"{key}: '{found.text}' {reason}.", where=where)
-
-
-def _element(own: dict[str, Any]) -> Element:
-    return Element(**own)
 
 
 def _on(target: str | Mapping[str, float]) -> Mapping[str, float]:

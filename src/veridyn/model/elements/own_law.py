@@ -194,7 +194,8 @@ class LawFormula:
     def everywhere(self) -> bool:
         """Whether it is a finite number for whatever it is computed from, short of overflow."""
         return not self.functions & {"log", "sqrt", "tan", "asin", "acos", "exp"} and not any(
-            isinstance(n, ast.BinOp) and (isinstance(n.op, ast.Div) or (isinstance(n.op, ast.Pow) and _below(n.right)))
+            isinstance(n, ast.BinOp)
+            and (isinstance(n.op, ast.Div) or (isinstance(n.op, ast.Pow) and (_constant(n.right) or 0.0) < 0.0))
             for n in ast.walk(self.tree)
         )
 
@@ -331,10 +332,6 @@ def _check_power(base: ast.expr, exponent: ast.expr, text: str) -> None:
             )
     elif abs(p) > LARGEST_POWER:
         refuse(f"'{text}' has a power of {p:g}.", f"At most {LARGEST_POWER}.")
-
-
-def _below(exponent: ast.expr) -> bool:
-    return (_constant(exponent) or 0.0) < 0.0
 
 
 def _constant(node: ast.expr) -> float | None:

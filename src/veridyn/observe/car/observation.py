@@ -42,7 +42,7 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother, filter_of, refuse_smoother
 from veridyn.observe.filters.run import Smoothed, in_order, run, smooth
 from veridyn.observe.filters.ukf import UKF
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
@@ -377,8 +377,7 @@ def observe_car(
         for fault in log_faults(log, car):
             warn(DataWarning, fault)
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
-    if given.frozen_after is not None:
-        readings = readings.flagged(frozen(readings.values, given.frozen_after), Status.FROZEN)
+    readings = readings.without_repeats(given.frozen_after)
     estimate = tuple(given.parameters)
     drifts = followed_drifts(car.parameters.drifts, given, estimate, car.name)
     return follow_car(chosen, car, readings, noise, estimate, given.consider, drifts, progress)

@@ -296,9 +296,10 @@ class CallableStep(CompiledStep):
         flags: Codes,
         inputs: Array,
         sigma: Array | None = None,
+        whole: bool = True,
     ) -> tuple[int, Array]:
         self._fit(inputs.shape[1])
-        return super().march(belief, before, t, values, flags, inputs, sigma)
+        return super().march(belief, before, t, values, flags, inputs, sigma, whole)
 
     def _acting(self, inputs: Array) -> Array:
         return inputs

@@ -172,14 +172,16 @@ class CompiledStep(ABC):
         flags: Codes,
         inputs: Array,
         sigma: Array | None = None,
+        whole: bool = True,
     ) -> tuple[int, Array]:
         """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
 
-        `sigma` (N, m): deviations of the readings, NaN for the sensor's own. The rows are written over at the next call.
+        `sigma` (N, m): deviations of the readings, NaN for the sensor's own. `whole`: with predictions and gains. The rows
+        are written over at the next call.
         """
-        f = self._filter
-        if len(self._rows) < len(t):
-            self._rows = np.empty((len(t), self._layout.size))
+        f, width = self._filter, self._layout.size if whole else self._layout.short
+        if len(self._rows) < len(t) or self._rows.shape[1] != width:
+            self._rows = np.empty((len(t), width))
         if len(before) != inputs.shape[1]:
             return 0, self._rows
         f.x[:], f.P[:] = belief.x, belief.P

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, core, kept, opened
+from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, core, kept, opened, summing
 from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
@@ -97,10 +97,12 @@ def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, li
     count = _select(size, H, R, residual, flags, limit, c)
     for i in range(n):
         c.dx[i] = 0.0
-        for j in range(n):
-            c.P[i, j] = P[i, j]
         for j in range(m):
             c.K[i, j] = 0.0
+    if size < n or count == 0:
+        for i in range(n):
+            for j in range(n):
+                c.P[i, j] = P[i, j]
     c.statistics[NIS], c.statistics[DOF], c.statistics[LOG_LIKELIHOOD] = 0.0, count, 0.0
     if count == 0:
         return DONE
@@ -121,8 +123,12 @@ def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, li
     for a in range(size):
         at = c.live[a]
         c.dx[at] = c.change[a]
-        for b in range(size):
-            c.P[at, c.live[b]] = c.among[a, b]
+        if size == n:
+            for b in range(n):
+                c.P[a, b] = c.among[a, b]
+        else:
+            for b in range(size):
+                c.P[at, c.live[b]] = c.among[a, b]
         for i in range(count):
             c.K[at, c.use[i]] = c.gain[i, a]
     return DONE
@@ -139,8 +145,12 @@ def _take_live(P: Array, c: Corrected) -> int:
                 size += 1
                 break
     for a in range(size):
-        for b in range(size):
-            c.among[a, b] = P[c.live[a], c.live[b]]
+        if size == n:
+            for b in range(n):
+                c.among[a, b] = P[a, b]
+        else:
+            for b in range(size):
+                c.among[a, b] = P[c.live[a], c.live[b]]
     return size
 
 
@@ -156,12 +166,11 @@ def _select(size: int, H: Array, R: Array, residual: Array, flags: Codes, limit:
         if not finite or status == MISSING:
             c.innovations[j], c.variances[j] = np.nan, np.nan
             continue
-        h, g, variance = c.H[count], c.g, R[j, j]
+        h, g = c.H[count], c.g
         for a in range(size):
             h[a] = H[j, c.live[a]]
         _times_covariance(c.among, h, size, g)
-        for a in range(size):
-            variance += h[a] * g[a]
+        variance = R[j, j] + _dot(h, g, size)
         c.innovations[j], c.variances[j] = residual[j], variance
         if status == USED and residual[j] * residual[j] > limit * variance:
             c.status[j] = OUTLIER
@@ -180,6 +189,15 @@ def _times_covariance(P: Array, h: Array, size: int, g: Array) -> None:
         if h[b] != 0.0:
             for a in range(size):
                 g[a] += P[b, a] * h[b]
+
+
+@summing
+def _dot(a: Array, b: Array, size: int) -> float:
+    """The scalar product of the first `size` numbers."""
+    total = 0.0
+    for i in range(size):
+        total += a[i] * b[i]
+    return total
 
 
 @core
@@ -219,12 +237,8 @@ def _unmix(R: Array, count: int, size: int, c: Corrected) -> bool:
 def _absorb(i: int, size: int, c: Corrected) -> bool:
     """One independent reading; False where neither it nor the state has any uncertainty."""
     P, h, g, k, Ph, r = c.among, c.H[i], c.g, c.k, c.Ph, c.noise[i]
-    s, e = 0.0, c.nu[i]
     _times_covariance(P, h, size, g)
-    for a in range(size):
-        s += h[a] * g[a]
-        e -= h[a] * c.change[a]
-    s += r
+    s, e = _dot(h, g, size) + r, c.nu[i] - _dot(h, c.change, size)
     c.statistics[VARIANCE] = s
     if s <= 0.0:
         return False
@@ -248,11 +262,10 @@ def _absorb(i: int, size: int, c: Corrected) -> bool:
         for b in range(a):
             P[b, a] = P[a, b]
     for j in range(i):
-        total = 0.0
+        row = c.gain[j]
+        total = _dot(h, row, size)
         for a in range(size):
-            total += h[a] * c.gain[j, a]
-        for a in range(size):
-            c.gain[j, a] -= k[a] * total
+            row[a] -= k[a] * total
     for a in range(size):
         c.change[a] += k[a] * e
         c.gain[i, a] = k[a]
@@ -303,22 +316,28 @@ def correct_compiled(
 
 @core
 def put_results(out: Array, after: Array, x: Array, P: Array, F: Array, H: Array, c: Corrected) -> None:
-    """The state `after` the correction `c`, the predicted x, P and F before it, and H, into `out`."""
+    """The state `after` the correction `c`, and what became of the readings, into `out`.
+
+    Where it has room: the predicted x, P and F before the correction, its gains and H.
+    """
     at = _row(out, 0, after)
     at = _rows(out, at, c.P)
-    at = _row(out, at, x)
-    at = _rows(out, at, P)
-    at = _rows(out, at, F)
-    at = _row(out, at, c.dx)
-    at = _rows(out, at, c.K)
     at = _row(out, at, c.innovations)
     at = _row(out, at, c.variances)
-    at = _rows(out, at, H)
     for j in range(len(c.status)):
         out[at + j] = c.status[j]
     at += len(c.status)
     for j in range(3):
         out[at + j] = c.statistics[j]
+    at += 3
+    if at == len(out):
+        return
+    at = _row(out, at, x)
+    at = _rows(out, at, P)
+    at = _rows(out, at, F)
+    at = _row(out, at, c.dx)
+    at = _rows(out, at, c.K)
+    _rows(out, at, H)
 
 
 @core

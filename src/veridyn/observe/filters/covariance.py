@@ -126,38 +126,53 @@ def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array,
                 if P[a, b] != 0.0:
                     uncertain[a] = 1.0
                     break
-        _multiply_some(F, P, uncertain, product)
+        _multiply_some(F, P, uncertain, size, product)
         transpose(product)
-        _multiply_some(F, product, uncertain, room)
+        _multiply_some(F, product, uncertain, 0, room)
     for a in range(size):
-        for b in range(size):
-            out[a, b] = (room[a, b] + room[b, a]) / 2.0 + Q[a, b] if dt > 0.0 else P[a, b]
+        for b in range(a + 1):
+            out[a, b] = room[a, b] + Q[a, b] if dt > 0.0 else P[a, b]
+        for b in range(a):
+            out[b, a] = out[a, b]
+
+
+@core
+def _multiply_some(A: Array, B: Array, some: Array, beyond: int, out: Array) -> None:
+    """out = A B, where rows of B with `some` = 0 are zero, up to the diagonal and so many columns `beyond` it."""
+    size = len(A)
+    if size == 1:
+        out[0, 0] = A[0, 0] * some[0] * B[0, 0]
+    for k in range((size + 1) // 2 if size > 1 else 0):
+        a = min(2 * k, size - 2)  # the last two again where their number is odd
+        _two_rows(A[a], A[a + 1], B, some, min(a + 2 + beyond, size), out[a], out[a + 1])
 
 
 @summing
-def _multiply_some(A: Array, B: Array, some: Array, out: Array) -> None:
-    """out = A B, where rows of B with `some` = 0 are zero; four of them at a time, so that `out` is read and written once for the four."""
-    size = len(A)
-    for a in range(size):
-        for b in range(size):
-            out[a, b] = 0.0
-        for k in range(size // 4):
-            j = 4 * k
-            f, g = A[a, j] * some[j], A[a, j + 1] * some[j + 1]
-            h, i = A[a, j + 2] * some[j + 2], A[a, j + 3] * some[j + 3]
-            if f != 0.0 or g != 0.0 or h != 0.0 or i != 0.0:
-                for b in range(size):
-                    total = out[a, b]
-                    total += f * B[j, b]
-                    total += g * B[j + 1, b]
-                    total += h * B[j + 2, b]
-                    total += i * B[j + 3, b]
-                    out[a, b] = total
-        for j in range(size - size % 4, size):
-            factor = A[a, j] * some[j]
-            if factor != 0.0:
-                for b in range(size):
-                    out[a, b] += factor * B[j, b]
+def _two_rows(one: Array, other: Array, B: Array, some: Array, width: int, first: Array, second: Array) -> None:
+    """The first `width` numbers of two rows of A B; four rows of B at a time, so that few numbers are read and written twice."""
+    size = len(one)
+    for b in range(width):
+        first[b] = second[b] = 0.0
+    for k in range(size // 4):
+        j = 4 * k
+        e, f, g, h = one[j] * some[j], one[j + 1] * some[j + 1], one[j + 2] * some[j + 2], one[j + 3] * some[j + 3]
+        p, q, r, s = (
+            other[j] * some[j],
+            other[j + 1] * some[j + 1],
+            other[j + 2] * some[j + 2],
+            other[j + 3] * some[j + 3],
+        )
+        if e != 0.0 or f != 0.0 or g != 0.0 or h != 0.0 or p != 0.0 or q != 0.0 or r != 0.0 or s != 0.0:
+            for b in range(width):
+                w, x, y, z = B[j, b], B[j + 1, b], B[j + 2, b], B[j + 3, b]
+                first[b] += e * w + f * x + g * y + h * z
+                second[b] += p * w + q * x + r * y + s * z
+    for j in range(size - size % 4, size):
+        e, p = one[j] * some[j], other[j] * some[j]
+        if e != 0.0 or p != 0.0:
+            for b in range(width):
+                first[b] += e * B[j, b]
+                second[b] += p * B[j, b]
 
 
 @core

@@ -213,15 +213,16 @@ class Passing:
         flags: Codes,
         inputs: Array,
         sigma: Array | None = None,
+        whole: bool = True,
     ) -> tuple[int, Array]:
         """The first of many steps in one call of machine code, as far as it goes: how many, and their results a row each.
 
         From `belief` under the inputs `before` to the readings at t[0], t[1] and so on, with the deviations `sigma` (N, m) where they have
-        some of their own. None are done where a step has no such code.
+        some of their own; `whole`: with predictions and gains. None are done where a step has no such code.
         """
         if self._compiled is None or belief.t is None:
             return 0, np.zeros((0, 0))
-        return self._compiled.march(belief, before, t, values, flags, inputs, sigma)
+        return self._compiled.march(belief, before, t, values, flags, inputs, sigma, whole)
 
     def __call__(
         self,

@@ -17,6 +17,7 @@ from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.channels import Readout
 from veridyn.mechanics.natural.equations.wheels import WheelRoom
 from veridyn.mechanics.natural.kernels.elimination import product
+from veridyn.mechanics.natural.kernels.terms import constrain, set_rates
 from veridyn.mechanics.natural.steps.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.steps.free_kernel import (
     NEAR_RATIO,
@@ -25,13 +26,11 @@ from veridyn.mechanics.natural.steps.free_kernel import (
     accelerate,
     advance,
     close,
-    constrain,
     free_room,
     free_tables,
     project,
     refactor,
     set_load,
-    set_rates,
 )
 from veridyn.mechanics.natural.steps.free_model import FreeModel
 from veridyn.observe.filters.correction import DONE
@@ -216,7 +215,7 @@ def _instant(
     """
     t, w, led = s.tables, s.room, s.work.led
     if s.known[0] == 0:
-        constrain(t, w, led, q)
+        constrain(t.t, w.at, led, q)
         if not refactor(t, w):
             return False
         s.known[0] = 1
@@ -226,7 +225,7 @@ def _instant(
     else:
         if not close(t, w, led, q, NEAR_RATIO if fresh else 0.0):
             return False
-        set_rates(t, w, led)
+        set_rates(t.t, led, w.target)
         if not project(t, w, qd):
             return False
     set_load(t, w, acting[: len(acting) - led.size], q, u)
@@ -372,7 +371,7 @@ def _retract(s: FreeFilter) -> bool:
             w.lam[i - n] += change
     if not close(t, w, led, q, 0.0):
         return False
-    set_rates(t, w, led)
+    set_rates(t.t, led, w.target)
     return project(t, w, qd)
 
 

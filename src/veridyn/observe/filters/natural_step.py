@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.natural.channels import Readout
-from veridyn.mechanics.natural.kernels.law_code import law_rows
-from veridyn.mechanics.natural.kernels.room import Found, Model, Room, found_of, room_of
-from veridyn.mechanics.natural.kernels.tangent import close
+from veridyn.mechanics.natural.kernels.tangent import Found, Model, Room, close, found_of, room_of
 from veridyn.mechanics.natural.kernels.terms import turned
+from veridyn.mechanics.natural.steps.minimal import advance
 from veridyn.mechanics.natural.steps.model import Charts
-from veridyn.mechanics.natural.steps.trapezoid import advance
 from veridyn.observe.filters.compiled_step import as_rows
 from veridyn.observe.filters.correction import DONE
 from veridyn.observe.filters.covariance import spread
@@ -354,7 +352,7 @@ class NaturalStep(MachineStep):
                 turnings=as_rows(forces.turning[forces.active]),
             ),
             work=NaturalWork(
-                room=room_of(n, n - f, f, k, len(first.tables.places), law_rows(first.tables.laws)),
+                room=room_of(first.tables, n - f, f, k),
                 found=found_of(n, n - f, f, k),
                 load=np.zeros(n),
                 values=np.zeros(len(forces.values)),

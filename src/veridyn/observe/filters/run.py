@@ -17,7 +17,6 @@ many of them are independent; the gains are kept for that.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,11 +26,11 @@ from scipy.linalg import cho_factor, cho_solve
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.observe.filters.filter import Filter, Passing, starting_belief
-from veridyn.observe.filters.update import Correction, Passage
+from veridyn.observe.filters.update import Correction, Passage, PassageLayout
 from veridyn.observe.measurements import Codes, Measurements, Status
 from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Belief, Estimates, Track
-from veridyn.observe.streaming.stream import Stream
+from veridyn.observe.streaming.stream import replayed
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
@@ -50,7 +49,15 @@ def run(
     """
     log = measurements.select(system.outputs)
     if settings.late == "rewind" and log.arrival is not None:
-        return _replay(settings, system, log, start, progress)
+        history = _History(system, len(log), len(start.x))
+        for done, (k, found) in enumerate(replayed(settings, system, log, start)):
+            if isinstance(found, Correction):
+                history.record(k, found)
+            else:
+                history.put(k, found)
+            if done % 100 == 0 or done + 1 == len(log):
+                progress(f"running {settings.name}", min(done + 1, len(log)), len(log))
+        return history.estimates(log.t, settings.name, replayed=True)
     return run_steps(Passing(settings, system), settings, system, log, start, progress)
 
 
@@ -82,7 +89,9 @@ def run_likelihood(
 
 
 class Filled(Protocol):
-    """What a run fills, row by row or many rows at once."""
+    """What a run fills, row by row or many rows at once; `whole`: with the prediction and the gains of each step."""
+
+    whole: bool
 
     def put(self, k: int, passed: Passage) -> None: ...
     def put_rows(self, first: int, count: int, rows: Array) -> None: ...
@@ -94,14 +103,15 @@ def fill(
 ) -> None:
     """Run from `belief` along readings of the system's outputs, and hand over what each step leaves, in order."""
     flags = in_order(settings, log).flags
-    size, n, m = len(belief.x), len(belief.P), log.values.shape[1]
-    together = max(1, min(MARCHED, HELD_NUMBERS // (2 * size + 3 * n**2 + 2 * n * m)))
+    layout = PassageLayout(len(belief.x), len(belief.P), log.values.shape[1])
+    together = max(1, min(MARCHED, HELD_NUMBERS // (layout.size if history.whole else layout.short)))
     u, k, singles = log.inputs[0], 0, 0
     while k < len(log):
         if not singles:  # many steps in one call
             part = slice(k, k + together)
             own = None if log.sigma is None else log.sigma[part]
-            done, rows = step.marched(belief, u, log.t[part], log.values[part], flags[part], log.inputs[part], own)
+            given = log.t[part], log.values[part], flags[part], log.inputs[part], own
+            done, rows = step.marched(belief, u, *given, whole=history.whole)
             singles = 1 if done else SINGLES
             if done:
                 history.put_rows(k, done, rows)
@@ -135,42 +145,14 @@ def in_order(settings: Filter, measurements: Measurements) -> Measurements:
     return replace(log.flagged(late, Status.LATE), arrival=None)
 
 
-def _replay(settings: Filter, system: System, log: Measurements, start: Belief, progress: Progress) -> Estimates:
-    """As it would have run beside the machine: at each stamp with what had arrived by then, going back where needed."""
-    arrival = np.asarray(log.arrival)
-    late = (arrival > log.t[:, None]) & (log.flags == Status.USED)
-    stream = Stream(settings, system, start)
-    history = _History(system, len(log), len(start.x))
-    flags = log.flagged(late, Status.LATE).flags
-    waiting = deque(sorted((float(arrival[k, j]), int(k), int(j)) for k, j in np.argwhere(late)))
-    corrected: dict[int, Correction] = {}
-    for k, t in enumerate(log.t.tolist()):
-        while waiting and waiting[0][0] <= t:
-            _, past, j = waiting.popleft()
-            only = np.full(len(log.names), Status.MISSING, dtype=np.int8)
-            only[j] = Status.USED
-            step = stream.step(float(log.t[past]), log.values[past], flags=only, sigma=_row(log.sigma, past))
-            if step.correction is not None:
-                status = step.correction.status  # what is not there now keeps the word it had
-                corrected[past] = replace(
-                    step.correction, status=np.where(status == Status.MISSING, flags[past], status).astype(np.int8)
-                )
-        step = stream.step(t, log.values[k], log.inputs[k], flags[k], _row(log.sigma, k))
-        assert step.passage is not None
-        history.put(k, step.passage)
-        if k % 100 == 0 or k + 1 == len(log):
-            progress(f"running {settings.name}", k + 1, len(log))
-    for k, correction in corrected.items():
-        history.record(k, correction)
-    return history.estimates(log.t, settings.name, replayed=True)
-
-
 def _row(sigma: Array | None, k: int) -> Array | None:
     return None if sigma is None else sigma[k]
 
 
 class RunLikelihood:
     """The logarithm of the likelihood of each sample of a run, what became of its readings, and the variances of their innovations."""
+
+    whole = False
 
     def __init__(self, count: int, n: int, m: int, size: int) -> None:
         self.log_likelihood, self.variances = np.empty(count), np.empty((count, m))
@@ -184,9 +166,9 @@ class RunLikelihood:
 
     def put_rows(self, first: int, count: int, rows: Array) -> None:
         n, m, size = self._sizes
-        here, end = slice(first, first + count), rows.shape[1] - 3
-        self.log_likelihood[here], self.status[here] = rows[:count, -1], rows[:count, end - m : end]
-        self.variances[here] = rows[:count, end - 2 * m - n * m : end - m - n * m]
+        here, at = slice(first, first + count), size + n * n + m
+        self.variances[here], self.status[here] = rows[:count, at : at + m], rows[:count, at + m : at + 2 * m]
+        self.log_likelihood[here] = rows[:count, at + 2 * m + 2]
         last = rows[count - 1]
         self._x, self._P = last[:size].copy(), last[size : size + n * n].reshape(n, n).copy()
 
@@ -196,6 +178,8 @@ class RunLikelihood:
 
 class _History:
     """Arrays that a run fills row by row."""
+
+    whole = True
 
     def __init__(self, system: System, count: int, size: int) -> None:
         n, m = len(system.states), len(system.outputs)
@@ -217,13 +201,13 @@ class _History:
     def put_rows(self, first: int, count: int, rows: Array) -> None:
         """The results of `count` steps from `first` on, a row each."""
         n, at, here = self.P.shape[1], 0, slice(first, first + count)
-        places = (self.x, self.P, self.x_predicted, self.P_predicted, self.F, None, self.K, self.innovations)
-        for array in (*places, self.variances, self.H, self.status):
+        sums = (self.nis, self.dof, self.log_likelihood)
+        after = (self.x, self.P, self.innovations, self.variances, self.status, *sums)
+        for array in (*after, self.x_predicted, self.P_predicted, self.F, None, self.K, self.H):  # no dx
             size = n if array is None else array[0].size
             if array is not None:
                 array[here] = rows[:count, at : at + size].reshape(count, *array.shape[1:])
             at += size
-        self.nis[here], self.dof[here], self.log_likelihood[here] = rows[:count, at : at + 3].T
 
     def belief(self, k: int, t: Array) -> Belief:
         return Belief(self.x[k], self.P[k], float(t[k]))

@@ -103,7 +103,7 @@ def _moved(
         times = np.asarray(part * np.arange(1, parts + 1), dtype=np.float64)
         acting = np.array([_later(system, inputs, j * part) for j in range(1, parts + 1)])
         flags = np.full(none.shape, MISSING, dtype=np.int8)
-        done, rows = step.march(begin, inputs, times, none, flags, acting)
+        done, rows = step.march(begin, inputs, times, none, flags, acting, whole=False)
         if done == parts:
             return rows[parts - 1, : len(x)].copy()  # they are written over at the next call
     for j in range(parts):

@@ -211,7 +211,8 @@ class Stepped:
 class PassageLayout(NamedTuple):
     """The order of the numbers of a compiled step: a state of N numbers, its change of n, m readings.
 
-    x, P after; x, P, F before; dx, K, innovations, variances, H, status; NIS, number of readings used, log likelihood.
+    x, P after; innovations, variances, status; NIS, number of readings used, log likelihood; x, P, F before; dx, K, H. A row of which
+    the prediction and the gains are not asked ends before these.
     """
 
     N: int
@@ -221,7 +222,13 @@ class PassageLayout(NamedTuple):
     @property
     def size(self) -> int:
         N, n, m = self
-        return 2 * N + 3 * n * n + n + 2 * n * m + 3 * m + 3
+        return self.short + N + 2 * n * n + n + 2 * n * m
+
+    @property
+    def short(self) -> int:
+        """Of a row without the prediction and the gains."""
+        N, n, m = self
+        return N + n * n + 3 * m + 3
 
 
 class CompiledPassage:
@@ -231,42 +238,34 @@ class CompiledPassage:
         self._layout, self._row = layout, row
         N, n, m = layout
         self.belief = Belief(row[:N], row[N : N + n * n].reshape(n, n), t)
-        self.status: Codes = row[-3 - m : -3].astype(np.int8)
+        self._readings = row[N + n * n : layout.short]  # innovations, variances, status and three numbers
+        self.status: Codes = self._readings[2 * m : 3 * m].astype(np.int8)
 
     @property
     def used(self) -> int:
-        return int(self._row[-2])
+        return int(self._readings[-2])
 
     @cached_property
     def prediction(self) -> Prediction:
         N, n, _ = self._layout
-        at = N + n * n
-        matrices = self._row[at + N : at + N + 2 * n * n].reshape(2, n, n)
+        row = self._row[self._layout.short :]
+        matrices = row[N : N + 2 * n * n].reshape(2, n, n)
         assert self.belief.t is not None
-        return Prediction(self._row[at : at + N], matrices[0], matrices[1], self.belief.t)
+        return Prediction(row[:N], matrices[0], matrices[1], self.belief.t)
 
     @cached_property
     def correction(self) -> Correction:
-        N, n, m = self._layout
-        row = self._row[2 * N + 3 * n * n :]
-        nis, dof, log_likelihood = row[-3:].tolist()
-        at = n + n * m
-        return Correction(
-            row[:n],
-            self.belief.P,
-            row[at : at + m],
-            row[at + m : at + 2 * m],
-            self.status,
-            nis,
-            int(dof),
-            log_likelihood,
-            row[n:at].reshape(n, m),
-        )
+        _, n, m = self._layout
+        nis, dof, log_likelihood = self._readings[-3:].tolist()
+        innovations, variances = self._readings[:m], self._readings[m : 2 * m]
+        at = self._layout.size - 2 * n * m
+        dx, K = self._row[at - n : at], self._row[at : at + n * m].reshape(n, m)
+        return Correction(dx, self.belief.P, innovations, variances, self.status, nis, int(dof), log_likelihood, K)
 
     @cached_property
     def H(self) -> Array:
         _, n, m = self._layout
-        return self._row[-3 - m - n * m : -3 - m].reshape(m, n)
+        return self._row[self._layout.size - n * m :].reshape(m, n)
 
 
 # What one step leaves behind: the `belief` after it, the `prediction` before its readings, the `correction` by them and the H that was

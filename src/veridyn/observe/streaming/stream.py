@@ -16,7 +16,9 @@ costs what it costs without a guard.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -28,7 +30,7 @@ from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.observe.drifting import DriftingStates
 from veridyn.observe.filters.filter import Filter, Passing, advance, starting_belief
 from veridyn.observe.filters.update import Correction, Passage, Prediction
-from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
+from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Measurements, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 
@@ -278,3 +280,34 @@ def guarded_stream(
     if drifting is None:
         return Stream(settings, make(()), start)
     return GuardedStream(settings, make, drifting, start)
+
+
+def replayed(
+    settings: Filter, system: System, log: Measurements, start: Belief
+) -> Iterator[tuple[int, Passage | Correction]]:
+    """A log as it would have run beside the machine: at each stamp with what had arrived by then, going back where needed.
+
+    The number of each stamp with its passage, in order; then those of stamps to which readings came late, with the latest correction there.
+    """
+    arrival = np.asarray(log.arrival)
+    late = (arrival > log.t[:, None]) & (log.flags == USED)
+    stream = Stream(settings, system, start)
+    flags = log.flagged(late, Status.LATE).flags
+    waiting = deque(sorted((float(arrival[k, j]), int(k), int(j)) for k, j in np.argwhere(late)))
+    corrected: dict[int, Correction] = {}
+    for k, t in enumerate(log.t.tolist()):
+        while waiting and waiting[0][0] <= t:
+            _, past, j = waiting.popleft()
+            only = np.full(len(log.names), MISSING, dtype=np.int8)
+            only[j] = USED
+            own = None if log.sigma is None else log.sigma[past]
+            step = stream.step(float(log.t[past]), log.values[past], flags=only, sigma=own)
+            if step.correction is not None:
+                status = step.correction.status  # what is not there now keeps the word it had
+                kept = np.where(status == MISSING, flags[past], status).astype(np.int8)
+                corrected[past] = replace(step.correction, status=kept)
+        own = None if log.sigma is None else log.sigma[k]
+        step = stream.step(t, log.values[k], log.inputs[k], flags[k], own)
+        assert step.passage is not None
+        yield k, step.passage
+    yield from corrected.items()

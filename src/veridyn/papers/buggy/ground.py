@@ -39,8 +39,7 @@ from veridyn.papers.buggy.observers import (
     standing_start,
 )
 from veridyn.papers.buggy.tracking import BuggyTrack, TrackRoom
-from veridyn.papers.buggy.trials import shared
-from veridyn.progress import Progress, silent
+from veridyn.papers.buggy.trials import Workers
 
 GROUND_S = 40.0  # s
 TURNS = (
@@ -109,9 +108,11 @@ class GroundRun:
         return surveyed_road(self.heights, 1.0, 1.0).height(self.truth.q[:, 0], self.truth.q[:, 1])
 
 
-def ground_run(model: Machine, resistance: float, duration: float, seed: int, progress: Progress = silent) -> GroundRun:
+def ground_run(
+    model: Machine, resistance: float, duration: float, seed: int, workers: Workers | None = None
+) -> GroundRun:
     """One drive of the buggy with the true rolling resistance, and every observer along its two logs."""
-    rng = np.random.default_rng([seed, 7])
+    rng, workers = np.random.default_rng([seed, 7]), workers or Workers()
     heights = uneven_heights(rng)
     survey = surveyed_road(heights + SURVEY_SIGMA * rng.standard_normal(heights.shape), 1.0, 1.0)
     how = three_turns(duration)
@@ -119,11 +120,9 @@ def ground_run(model: Machine, resistance: float, duration: float, seed: int, pr
     def torque(t: float) -> float:
         return GROUND_TORQUE if t < GROUND_EASED_SHARE * duration else GROUND_CRUISE
 
-    truth, plain = shared(
+    truth, plain = workers.shared(
         lambda one: driven(one[0], how, torque=torque, road=one[1]),
         [(buggy(rolling_resistance=resistance), surveyed_road(heights, 1.0, 1.0)), (model, survey)],
-        "driving over uneven ground",
-        progress,
     )
     rough_gps = model.with_sensors(coarse_sensors(model))
     start = standing_start(model)
@@ -147,7 +146,7 @@ def ground_run(model: Machine, resistance: float, duration: float, seed: int, pr
 
     jobs = [(case, name) for case in cases for name in observers()]
     scores: dict[str, dict[str, Scored]] = {case: {} for case in cases}
-    for job, found in zip(jobs, shared(work, jobs, "observing on uneven ground", progress), strict=True):
+    for job, found in zip(jobs, workers.shared(work, jobs), strict=True):
         scores[job[0]] |= found
     caught = min(CAUGHT_S, 0.5 * duration)
     return GroundRun(heights, truth, plain, scores["fine"], scores["coarse"], caught)

@@ -18,8 +18,7 @@ from veridyn.model.machine import Machine
 from veridyn.papers.buggy.drive import DRIVES, BuggyDrive, BuggyTruth, brake_channels, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import Scored, run_observers, score_track, standing_start
-from veridyn.papers.buggy.trials import shared
-from veridyn.progress import Progress, silent
+from veridyn.papers.buggy.trials import Workers
 
 RACK = -0.010  # m, to the left
 TORQUE, PRESSURE = 200.0, 15.0  # N*m on each rear wheel; bar
@@ -65,10 +64,13 @@ def with_measured_inputs(log: Experiment, truth: BuggyTruth, rng: np.random.Gene
     return log.replacing(*torques, *brakes, rack)
 
 
-def input_run(model: Machine, resistance: float, duration: float, seed: int, progress: Progress = silent) -> InputRun:
+def input_run(
+    model: Machine, resistance: float, duration: float, seed: int, workers: Workers | None = None
+) -> InputRun:
     """One drive, and three observers along both of its logs."""
     rng = np.random.default_rng([seed, 8])
-    truth, start = braking(duration, resistance), standing_start(model)
+    workers = workers or Workers()
+    (truth,), start = workers.shared(lambda seconds: braking(seconds, resistance), [duration]), standing_start(model)
     log = truth.log(rng, model.sensors)
     logs = {"exact": log, "measured": with_measured_inputs(log, truth, rng)}
 
@@ -76,6 +78,6 @@ def input_run(model: Machine, resistance: float, duration: float, seed: int, pro
         return score_track(dict(run_observers(model, logs[job[0]], start, names=(job[1],)))[job[1]], truth)
 
     jobs = [(case, name) for case in logs for name in NAMES]
-    found = dict(zip(jobs, shared(work, jobs, "measured inputs", progress), strict=True))
+    found = dict(zip(jobs, workers.shared(work, jobs), strict=True))
     exact, measured = ({name: found[case, name] for name in NAMES} for case in logs)
     return InputRun(truth, exact, measured)

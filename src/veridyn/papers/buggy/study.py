@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
+from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.ground import GROUND_S, START_RAD, GroundRun, coarse_sensors, ground_run, uncertain
 from veridyn.papers.buggy.inputs import InputRun, input_run
 from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
@@ -46,9 +46,9 @@ from veridyn.papers.buggy.trials import (
     SILENT,
     FaultRun,
     Outage,
+    Workers,
     fault_runs,
     outages,
-    shared,
 )
 from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
@@ -180,32 +180,34 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         warnings.simplefilter(
             "ignore", DataWarning
         )  # of steps that the errorEKF's jumps ask to be shorter; scores tell
-        runs = {
-            kind: observed(model, BuggyDrive(rack=rack, duration=duration), seeds, progress)
-            for kind, rack in RACKS.items()
-        }
-        crooked = buggy(rolling_resistance=WRONG_RESISTANCE, toe=MISALIGNED)
-        how = BuggyDrive(rack=MISALIGNED_RACK, duration=duration)
-        misaligned = observed(crooked, how, seeds[:1], progress, MISALIGNED)
+        with Workers(progress) as workers:
+            crooked = buggy(rolling_resistance=WRONG_RESISTANCE, toe=MISALIGNED)
+            askew = BuggyDrive(rack=MISALIGNED_RACK, duration=duration)
+            vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
+            straight, circular, misaligned, lost, uneven, braked, wind = workers.together(
+                lambda: observed(model, BuggyDrive(rack=RACKS["straight"], duration=duration), seeds, workers),
+                lambda: observed(model, BuggyDrive(rack=RACKS["circular"], duration=duration), seeds, workers),
+                lambda: observed(crooked, askew, seeds[:1], workers, MISALIGNED),
+                lambda: list(outages(vehicles, extent.outage, extent.silent, workers)),
+                lambda: ground_run(model, TRUE_RESISTANCE, extent.ground, seed, workers),
+                lambda: input_run(model, TRUE_RESISTANCE, duration, seed, workers),
+                lambda: _windy(model, duration, seed, extent.windy, workers),
+            )
+            runs, truth = {"straight": straight, "circular": circular}, circular.truth
+            forms = {"tree": model, "natural": model.with_formulation("natural")}
+            failed, printed, _, *found = workers.together(
+                lambda: list(fault_runs(model, truth.first(extent.failing), seed, workers)),
+                lambda: as_printed(model, circular, workers),
+                lambda: _compile(forms.values(), truth, workers),
+                lambda: _told_exact(model, runs, range(seed + 1000, seed + 1000 + extent.further), workers),
+                lambda: _coarse(model, truth, seeds, workers),
+                lambda: _caught(model, truth, seeds, workers),
+            )
         figures = {**_errors(runs), **_misaligned(misaligned)}
-        figures |= _told_exact(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
-        figures |= _coarse(model, runs["circular"].truth, seeds, progress)
-        figures |= _caught(model, runs["circular"].truth, seeds, progress)
-        figures |= _windy(model, duration, seed, extent.windy, progress)
-        vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
-        lost = list(outages(vehicles, extent.outage, extent.silent, progress))
-        figures |= _lost(lost)
-        failed = list(fault_runs(model, runs["circular"].truth.first(extent.failing), seed, progress))
-        figures |= _failed(failed)
-        uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
-        figures |= _uneven(uneven)
-        braked = input_run(model, TRUE_RESISTANCE, duration, seed, progress)
-        figures |= _measured(braked)
-        printed = as_printed(model, runs["circular"], progress)
+        for one in (*found, wind, _lost(lost), _failed(failed), _uneven(uneven), _measured(braked)):
+            figures |= one
         figures |= {f"rms_printed_{name}_{q}": score.rms(q) for name, score in printed.items() for q in QUANTITIES}
-        figures |= real_time_factors(
-            {"tree": model, "natural": model.with_formulation("natural")}, runs["circular"].truth, seed
-        )
+        figures |= real_time_factors(forms, truth, seed)
     return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, braked, printed, figures)
 
 
@@ -213,12 +215,12 @@ def observed(
     model: Machine,
     how: BuggyDrive,
     seeds: Sequence[int],
-    progress: Progress = silent,
+    workers: Workers,
     toe: Mapping[str, float] | None = None,
 ) -> BuggyRun:
     """One manoeuvre of the true buggy, observed with a model of the wrong rolling resistance."""
     true, start = buggy(rolling_resistance=TRUE_RESISTANCE, toe=toe), standing_start(model)
-    truth, plain = shared(lambda machine: driven(machine, how), (true, model), "driving the buggy", progress)
+    truth, plain = workers.shared(lambda machine: driven(machine, how), (true, model))
     logs = [truth.log(np.random.default_rng(seed), model.sensors) for seed in seeds]
 
     def work(job: tuple[int, str]) -> tuple[dict[str, Scored], BuggyTrack | None]:
@@ -231,14 +233,20 @@ def observed(
 
     scores: dict[str, list[Scored]] = {}
     examples = []
-    for found, example in shared(work, [(k, n) for k in range(len(logs)) for n in observers()], "observing", progress):
+    for found, example in workers.shared(work, [(k, n) for k in range(len(logs)) for n in observers()]):
         for name, score in found.items():
             scores.setdefault(name, []).append(score)
         examples += [] if example is None else [example]
     return BuggyRun(truth, plain, scores, logs[0], examples[0])
 
 
-def as_printed(model: Machine, run: BuggyRun, progress: Progress = silent) -> dict[str, Scored]:
+def _compile(models: Iterable[Machine], truth: BuggyTruth, workers: Workers) -> None:
+    """Make the code of :func:`real_time_factors` beside other work: what is timed goes alone."""
+    for _ in workers.shared(lambda model: real_time_factor(model, truth.first(2 * FIRST / RATE), 0), list(models)):
+        pass
+
+
+def as_printed(model: Machine, run: BuggyRun, workers: Workers) -> dict[str, Scored]:
     """The errorEKF along the first log from a yaw that is wrong and known to be uncertain, with rows as they are and as printed.
 
     "full": H is the derivative of h; "116": the accelerometer's rows; "89": those of the receiver's position; "both".
@@ -255,7 +263,7 @@ def as_printed(model: Machine, run: BuggyRun, progress: Progress = silent) -> di
     def work(name: str) -> Scored:
         return score_track(uncertain(made[name]).track(model, run.log, start), run.truth)
 
-    return dict(zip(made, shared(work, tuple(made), "rows as printed", progress), strict=True))
+    return dict(zip(made, workers.shared(work, tuple(made)), strict=True))
 
 
 def _measured(run: InputRun) -> dict[str, float]:
@@ -294,7 +302,7 @@ def _misaligned(run: BuggyRun) -> dict[str, float]:
     return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
 
 
-def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> dict[str, float]:
+def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, workers: Workers) -> dict[str, float]:
     """Of the best observer, over further logs of both manoeuvres by turns: NEES, of several logs its standard error, and mean errors.
 
     The truth has the model's own equations, and the observer is told so: with the error of a model that is not there NEES would be small.
@@ -306,7 +314,7 @@ def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, prog
         log = truth.log(np.random.default_rng([seeds[k], 1]), model.sensors)
         return score_track(observer.track(model, log, start), truth)
 
-    scores = list(shared(work, range(len(seeds)), "further logs", progress))
+    scores = list(workers.shared(work, range(len(seeds))))
     every = [score.nees for score in scores]
     found = {"nees": float(np.mean(every))}
     if len(every) > 1:
@@ -318,13 +326,13 @@ def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, prog
     return found
 
 
-def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
+def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], workers: Workers) -> dict[str, float]:
     """A receiver with a deviation of a metre."""
-    found = list(_along(model, truth, seeds, coarse_sensors(model), "coarse GPS", progress))
+    found = list(_along(model, truth, seeds, coarse_sensors(model), workers))
     return {f"rms_coarse_gps_{q}": float(np.mean([s.rms(q) for s in found])) for q in ("x", "y", "yaw")}
 
 
-def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
+def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], workers: Workers) -> dict[str, float]:
     """A start whose yaw is wrong, and a gyroscope with a bias that nobody knows."""
     biased = [replace(s, bias_sigma=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
     recorded = [replace(s, bias=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
@@ -338,13 +346,13 @@ def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: P
         log = truth.log(np.random.default_rng([seed, 2]), recorded)
         return score_track(observer.track(model, log, start, biased), truth)
 
-    found = list(shared(work, seeds, "wrong start and bias", progress))
+    found = list(workers.shared(work, seeds))
     late = min(CAUGHT, 0.5 * float(truth.t[-1]))
     return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", late) for s in found]))}
 
 
 def _along(
-    model: Machine, truth: BuggyTruth, seeds: Sequence[int], sensors: Sequence[Sensor], what: str, progress: Progress
+    model: Machine, truth: BuggyTruth, seeds: Sequence[int], sensors: Sequence[Sensor], workers: Workers
 ) -> Iterator[Scored]:
     observer, start = best_observer(), standing_start(model)
 
@@ -352,18 +360,17 @@ def _along(
         log = truth.log(np.random.default_rng([seed, 3]), sensors)
         return score_track(observer.track(model, log, start, sensors), truth)
 
-    yield from shared(work, seeds, what, progress)
+    yield from workers.shared(work, seeds)
 
 
-def _windy(model: Machine, duration: float, seed: int, logs: int, progress: Progress) -> dict[str, float]:
+def _windy(model: Machine, duration: float, seed: int, logs: int, workers: Workers) -> dict[str, float]:
     """A head wind that no model knows: whether innovations of the GPS along x are white, of its position and of its velocity.
 
     Of several logs, chances that white noise is so far from a line are combined by Fisher's method; the smaller of the two outputs counts
     twice.
     """
-    truth = driven(
-        buggy(rolling_resistance=TRUE_RESISTANCE), BuggyDrive(duration=duration), forces={"base.x": HEAD_WIND}
-    )
+    how, true = BuggyDrive(duration=duration), buggy(rolling_resistance=TRUE_RESISTANCE)
+    (truth,) = workers.shared(lambda machine: driven(machine, how, forces={"base.x": HEAD_WIND}), [true])
     start, found = standing_start(model), {}
     recorded = [truth.log(np.random.default_rng([seed, 4, k]), model.sensors) for k in range(logs)]
     names = ("error_ekf", "force")
@@ -373,7 +380,7 @@ def _windy(model: Machine, duration: float, seed: int, logs: int, progress: Prog
         return [white[f"{output}.x"].p_value for output in ("gps", "gps_velocity")]
 
     jobs = [(name, log) for name in names for log in recorded]
-    every = list(shared(work, jobs, "head wind", progress, MOST_WHOLE_AT_ONCE))
+    every = list(workers.shared(work, jobs, MOST_WHOLE_AT_ONCE))
     for k, name in enumerate(names):
         chances = zip(*every[k * logs : (k + 1) * logs], strict=True)
         combined = [float(chi2.sf(-2.0 * np.log(some).sum(), 2 * len(some))) for some in chances]

@@ -57,6 +57,8 @@ class BuggyTrack:
 class TrackRoom:
     """The arrays of a track, which a run fills; a :class:`~veridyn.observe.filters.run.Filled`."""
 
+    whole = False
+
     def __init__(self, system: MachineSystem, count: int, size: int) -> None:
         n = len(system.states)
         self._system, self._shape = system, (n, size)

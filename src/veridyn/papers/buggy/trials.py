@@ -13,13 +13,15 @@ sensors at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.identify.regression.workers import map_in_order, threads_unless
+from veridyn.identify.regression.workers import map_in_order
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -61,23 +63,47 @@ Found = TypeVar("Found")
 FAULT_BEGINS_SHARE = 0.4  # of the drive: when a sensor fails
 
 
-def shared(
-    work: Callable[[Job], Found],
-    jobs: Sequence[Job],
-    what: str,
-    progress: Progress = silent,
-    most: int | None = None,
-) -> Iterator[Found]:
-    """work(job) of each job, in order, by as many threads as this process may use, and at most `most` at once.
+class Workers:
+    """As many threads as this process may use, which the parts of a study share: none waits for the last job of a part.
 
     The work is machine code for the most part, and no job sees another's memory: results do not depend on the number of threads.
     """
-    total = float(len(jobs))
-    progress(what, 0.0, total)
-    with threads_unless(None, min(usable_threads(most), len(jobs))) as (pool, ahead):
-        for k, found in enumerate(map_in_order(pool, work, jobs, ahead)):
-            progress(what, k + 1.0, total)
+
+    def __init__(self, progress: Progress = silent) -> None:
+        self._progress, self._lock, self._done, self._total = progress, Lock(), 0, 0
+        threads = usable_threads()
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def shared(self, work: Callable[[Job], Found], jobs: Sequence[Job], most: int | None = None) -> Iterator[Found]:
+        """work(job) of each job, in order, and at most `most` at once."""
+        self._tell(0, len(jobs))
+        for found in map_in_order(self._pool, work, jobs, most or len(jobs)):
+            self._tell(1, 0)
             yield found
+
+    def together(self, *parts: Callable[[], Any]) -> list[Any]:
+        """What each part returns; they hand out their jobs side by side."""
+        if self._pool is None:
+            return [part() for part in parts]
+        with ThreadPoolExecutor(len(parts)) as beside:
+            running = [beside.submit(part) for part in parts]
+            try:
+                return [part.result() for part in running]
+            except BaseException:
+                self._pool.shutdown(wait=False, cancel_futures=True)  # the other parts end as well
+                raise
+
+    def _tell(self, done: int, more: int) -> None:
+        with self._lock:
+            self._done, self._total = self._done + done, self._total + more
+            self._progress("drives and observers of the buggy", float(self._done), float(self._total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +178,7 @@ def silenced(log: Experiment, gone: tuple[float, float] = SILENT) -> Experiment:
 
 
 def outages(
-    seeds: range, duration: float = OUTAGE_S, gone: tuple[float, float] = SILENT, progress: Progress = silent
+    seeds: range, duration: float = OUTAGE_S, gone: tuple[float, float] = SILENT, workers: Workers | None = None
 ) -> Iterator[Outage]:
     """One run for each seed, of vehicles with the observer's own equations and other numbers, which it estimates."""
     model = buggy(rolling_resistance=float(np.mean(RESISTANCE)))
@@ -165,7 +191,7 @@ def outages(
         log = silenced(truth.log(rng, model.sensors), gone)
         return Outage(score_track(observer.track(model, log, start), truth), gone)
 
-    yield from shared(work, seeds, "driving without GPS", progress)
+    yield from (workers or Workers()).shared(work, seeds)
 
 
 def frozen(values: Array, _: Array) -> Array:
@@ -253,7 +279,7 @@ class FaultRun:
         return self.score.rms(quantity, self.begins)
 
 
-def fault_runs(model: Machine, truth: BuggyTruth, seed: int, progress: Progress = silent) -> Iterator[FaultRun]:
+def fault_runs(model: Machine, truth: BuggyTruth, seed: int, workers: Workers | None = None) -> Iterator[FaultRun]:
     """One run without a fault, then one for each."""
     # The truth has the model's own equations: what the observer reports is a fault, and no error of the model.
     observer = replace(best_observer(model_error=None), method=EKF(gate=FAULT_GATE), edges=False)
@@ -265,4 +291,4 @@ def fault_runs(model: Machine, truth: BuggyTruth, seed: int, progress: Progress 
         found = observer.observe(model, changed, start)
         return FaultRun(fault, begins, sensor_findings(found, changed), scored(found, truth))
 
-    yield from shared(work, (None, *FAULTS), "sensors that fail", progress, MOST_WHOLE_AT_ONCE)
+    yield from (workers or Workers()).shared(work, (None, *FAULTS), MOST_WHOLE_AT_ONCE)

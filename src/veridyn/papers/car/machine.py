@@ -193,11 +193,6 @@ def without_elements(machine: Machine) -> Machine:
     return _rebuilt(machine, elements=())
 
 
-def all_real(machine: Machine) -> Machine:
-    """The bodies alone, with unknown inertia on every one, the virtual ones too."""
-    return _rebuilt(machine, [replace(k, inertia=None, real=True) for k in machine.links], elements=())
-
-
 def estimated_33(machine: Machine) -> Machine:
     """The identification model of paper 000 (VI.B, Table II) for either car of 2006: 10 + 4 M + 2 k_ar + 4 (k, fs, h, off) + Cx.
 

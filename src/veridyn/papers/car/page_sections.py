@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from veridyn.papers.car.bent import CURVED, STRAIGHT
 from veridyn.papers.car.check import Spectra
 from veridyn.papers.car.drive import BRAKING, RAMPS, Excitation
@@ -167,20 +165,17 @@ def second_section(s: Study2002) -> Section:
         f"At rest the wheels carry {number(w.total)} kg; less the unsprung masses that is {number(w.sprung)} kg, against "
         f"{number(w.identified)} kg identified: {signed(100.0 * w.difference, 2)} %, where the paper has 6.47 %."
     )
+    order = [s.budget.names.index(name) for name in SIXTEEN]
     blocks: list[Block] = [
         _table_4(s),
         Text(text),
-        *budget_blocks(SIXTEEN, {source: _ordered(s, x) for source, x in s.budget.parts.items()}),
+        *budget_blocks(SIXTEEN, {source: x[order] for source, x in s.budget.parts.items()}),
         *_figures(s),
         _validation(s),
         Text(weight),
     ]
     lead = "Ramps of steering to the left at 90 and to the right at 110 km/h, a sample every 16 ms, sensor by joint."
     return Section("The paper of 2002: two ramps, sixteen parameters", blocks, lead)
-
-
-def _ordered(s: Study2002, values: np.ndarray) -> np.ndarray:
-    return values[[s.budget.names.index(name) for name in SIXTEEN]]
 
 
 def _table_4(s: Study2002) -> Table:

@@ -182,7 +182,7 @@ def _judged(e: PeriodicExperiment, runs: Runs) -> tuple[Array, Array]:
     """Values and deviations of each estimator (trials, estimators, 2, p), and deviations (trials, p) that ignore the memory of noise."""
     found = averaged(e, runs)
     both, ignoring = [], []
-    for a, A in zip(found, reconstructed(e, found, partial(_explicit, e.harmonics)), strict=True):
+    for a, A in zip(found, reconstructed(e, found, partial(dft_filter, harmonics=e.harmonics)), strict=True):
         white = NoiseModel.white(a.force_covariance)
         weights: dict[str, NoiseModel | None] = {
             "ols": NoiseModel.white(np.eye(e.forces.shape[1])),
@@ -194,10 +194,6 @@ def _judged(e: PeriodicExperiment, runs: Runs) -> tuple[Array, Array]:
         both.append([(one.values, one.sigma) for one in each])
         ignoring.append(estimated(A, a.forces, white).sigma)
     return np.array(both), np.array(ignoring)
-
-
-def _explicit(harmonics: int, x: Array, rate: float) -> Three:
-    return dft_filter(x, rate, harmonics)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def hexapod_page(study: HexapodStudy, result: Result, command: str) -> str:
         _machine(study),
         Section(
             "The D-optimal motion (Fig. 1)",
-            [trajectory_figure(study.plans["d"].trajectory, POSE, _kinds(), _period(study))],
+            [trajectory_figure(study.plans["d"].trajectory, POSE, hexapod().kinds, _period(study))],
             f"A Fourier series of {HARMONICS} harmonics in the pose of the platform, (12) to (15): lengths in m, angles in rad.",
         ),
         Section("Filters (Fig. 2)", filter_blocks(study.filters), filters_lead),
@@ -133,11 +133,6 @@ def verdict_of(study: HexapodStudy) -> Verdict:
     if not met:
         headline = "The identified model steers the machine, but not everything came out as the paper has it."
     return Verdict("good" if met else "fair", headline, tuple(findings), tuple(may), tuple(may_not))
-
-
-def _kinds() -> dict[str, str]:
-    legs = hexapod()
-    return dict(zip(legs.coordinates, legs.coordinate_kinds, strict=True))
 
 
 def _period(study: HexapodStudy) -> Array:

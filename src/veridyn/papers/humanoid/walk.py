@@ -34,7 +34,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.ground.contact import plate_wrench, with_contacts
 from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.elements.element import WRENCH_ROWS
-from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
 from veridyn.model.place import GROUND
@@ -423,14 +423,10 @@ def read(machine: Machine, log: Experiment, plate: Placement | None = None, how:
     settings = how or signals()
     angles = Experiment({n: c for n, c in log.channels.items() if n.startswith("q.")}, log.name)
     plain = motion(machine, angles, settings, pose=fit.pose)
-    on = np.column_stack([np.interp(plain.t, *_line(log[f"plate.{r}"])) for r in WRENCH_ROWS])
+    on = np.column_stack([np.interp(plain.t, c.t, c.values) for c in (log[f"plate.{r}"] for r in WRENCH_ROWS)])
     where = pose_at(smoothed_pose(fit.pose, settings.filter), plain.t)
     world = plate_wrench(on[:, :3], on[:, 3:], plate)
     base = sampling()
     bad = fit.unusable(plain.t, margin=0.15)
     made = replace(base, drop=dict.fromkeys(WRENCH_ROWS, bad)) if bad.any() else base
     return Read(with_contacts(machine, plain, where, {machine.root: world}), fit, made, Trial(plain, where, world))
-
-
-def _line(channel: Channel) -> tuple[Array, Array]:
-    return channel.t, channel.values

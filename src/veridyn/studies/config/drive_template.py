@@ -58,7 +58,7 @@ from veridyn.studies.config.template import (
     check_missing,
     column_lines,
     head_lines,
-    shortened,
+    lock_lines,
     study_name,
     urdf_lines,
     wrapped,
@@ -121,7 +121,8 @@ def drive_template(
             found=", ".join(list(table.columns)[:6]),
             source=seen.file.name,
         )
-    held = _without_columns(fixed, {g.channel for g in found})
+    led = {g.channel for g in found}
+    held = tuple(c for c in fixed.coordinates if f"{COMMAND}{c}" not in led)
     moving = welded(fixed, dict.fromkeys(held, 0.0), unknown="keep") if held else fixed
     time = "" if seen.clocks or rate is not None else time_column(seen.columns)
     missing = check_missing({g.column: table.columns[g.column] for g in found}, seen.file.name)
@@ -144,7 +145,7 @@ def drive_template(
         "model:",
         f"  file: {flow(beside(model, study))}",
         *_base_lines(model, machine, fixed, strict),
-        *_lock_lines(moving, held),
+        *lock_lines(held, moving.coordinates, "command and position"),
         *_element_lines(moving, numbers),
         "",
         "log:",
@@ -188,20 +189,6 @@ def _base_lines(model: Path, machine: Machine, fixed: Machine, strict: bool) -> 
     if machine.base == "free" and fixed.base != "free":
         return ["  base: fixed # guessed: it hangs in the air while its joints move; on the ground its feet would push"]
     return []
-
-
-def _without_columns(machine: Machine, found: set[str]) -> tuple[str, ...]:
-    return tuple(c for c in machine.coordinates if f"{COMMAND}{c}" not in found)
-
-
-def _lock_lines(moving: Machine, held: Sequence[str]) -> list[str]:
-    if not held:
-        return []
-    count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
-    return [
-        f"  lock: {flow(shortened(held, moving.coordinates))} # guessed: {count} no command and position; {{name: value}} locks "
-        "them elsewhere than at 0"
-    ]
 
 
 def _log(seen: Survey, found: Sequence[Guess], time: str, rate: float | None) -> Experiment:

@@ -26,9 +26,7 @@ from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.studies.config.guessing import (
-    time_column,
-)
+from veridyn.studies.config.guessing import time_column
 from veridyn.studies.config.template import beside, head_lines, study_name, urdf_lines
 from veridyn.studies.config.text import flow
 
@@ -119,7 +117,7 @@ def force_sizes(machine: Machine, limits: tuple[JointGuess, ...]) -> dict[str, f
 
 def guessed_noise(machine: Machine, sizes: Mapping[str, float]) -> dict[str, float]:
     """Coordinate → standard deviation of its force sensor: 2 % of the rms force, and 0.1 % of the strongest of its kind at least."""
-    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
+    kinds = machine.kinds
     most = {kind: max((x for c, x in sizes.items() if kinds[c] == kind), default=0.0) for kind in set(kinds.values())}
     noise = {c: max(NOISE_SHARE * x, LEAST_NOISE_SHARE * most[kinds[c]]) for c, x in sizes.items()}
     return {c: float(f"{x:.2g}") if x > 0.0 else 1e-3 for c, x in noise.items()}

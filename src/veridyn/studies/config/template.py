@@ -75,7 +75,7 @@ def template(
         "model:",
         f"  file: {flow(beside(model, study))}",
         *urdf_lines(model, machine, strict),
-        *_lock_line(machine, held),
+        *lock_lines(held, [c for c in machine.coordinates if c not in held]),
         *_elements(model, welded(machine, dict.fromkeys(held, 0.0), unknown="keep") if held else machine),
         "",
         "log:",
@@ -168,13 +168,13 @@ def _is_measured(machine: Machine, c: str, kind: str, found: set[str]) -> bool:
     return f"{kind}.{c}" in found or bool(motors and set(motors) <= found)
 
 
-def _lock_line(machine: Machine, held: Sequence[str]) -> list[str]:
+def lock_lines(held: Sequence[str], free: Sequence[str], lacking: str = "column") -> list[str]:
+    """Joints of which the log says nothing are locked; `free`: the others, `lacking`: what those that are locked have none of."""
     if not held:
         return []
-    free = [c for c in machine.coordinates if c not in held]
     count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
     return [
-        f"  lock: {flow(shortened(held, free))} # guessed: {count} no column; {{name: value}} locks them elsewhere than at 0"
+        f"  lock: {flow(shortened(held, free))} # guessed: {count} no {lacking}; {{name: value}} locks them elsewhere than at 0"
     ]
 
 

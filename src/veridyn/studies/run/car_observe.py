@@ -24,7 +24,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.filters.run import run, smooth
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Estimates, Track
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
@@ -174,8 +174,7 @@ def _lateral(
     own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
     study, log = loaded.study, lateral_measurements(drive, own)
     log = withhold(loaded, log, log.names, [0.0] * len(log.names))
-    if study.filter.frozen_after is not None:
-        log = log.flagged(frozen(log.values, study.filter.frozen_after), Status.FROZEN)
+    log = log.without_repeats(study.filter.frozen_after)
     drifts = own.parameters.drifts
     whole = follow_car(how, own, log, noise, study.estimate, drifts=drifts, progress=progress)
     kept = whole.t >= first

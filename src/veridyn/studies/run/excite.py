@@ -284,7 +284,7 @@ class ExcitationStudy:
             own = [self.machine.coordinates.index(name) for name in self.plant.bounded]
             blocks.append((list(self.plant.bounded), whole.q[:, own], whole.qd[:, own], whole.qdd[:, own]))
         head, columns = ["time [s]"], [t]
-        kinds = dict(zip(self.machine.coordinates, self.machine.coordinate_kinds, strict=True))
+        kinds = self.machine.kinds
         for labels, *orders in blocks:
             for order, (prefix, per) in zip(orders, (("q", ""), ("qd", "/s"), ("qdd", "/s^2")), strict=True):
                 head += [f"{prefix}.{n} [{'m' if kinds[n] == 'sliding' else 'rad'}{per}]" for n in labels]

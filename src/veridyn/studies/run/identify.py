@@ -197,7 +197,7 @@ def _identified(
         asked = (seen, asked_delays, speeds, bool(recorded.files))
         left_out = (
             *attempt("What was not looked for", lambda: omitted(*asked), failed),
-            *_sentences(untestable),
+            *(text[:1].upper() + text[1:] for text in untestable),
             *failed,
         )
     else:
@@ -211,10 +211,6 @@ def _identified(
     result = replace(result, fit=replace(result.fit, findings=findings))
     filtered, judged = (lowpass, cutoff, late), (tuple(found), tuple(missed(result, study.accept, len(found))))
     return IdentifyRun(result, machine, work.model_file, *filtered, *judged, inputs, trust, loops, left_out, ladder)
-
-
-def _sentences(texts: Sequence[str]) -> list[str]:
-    return [text[:1].upper() + text[1:] for text in texts]
 
 
 def _ladder(

@@ -16,9 +16,9 @@ from veridyn.errors import CapabilityError, DataError, Fault, ModelError, Veridy
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.mechanics.natural.formulation import PointsForm
-from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -32,7 +32,7 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -208,9 +208,7 @@ class PreparedObserver:
 
         Frozen readings are flagged first: a sensor that repeats one number carries no information about the noise.
         """
-        frozen_after = self.setup.settings.frozen_after
-        if frozen_after is not None:
-            readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)
+        readings = readings.without_repeats(self.setup.settings.frozen_after)
         if not study.process_noise.tuned:
             return self, readings, None
         process_noise, tuning = tuned(self.setup, self.machine, [readings], progress, walk_alone=learns)

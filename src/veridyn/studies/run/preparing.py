@@ -93,7 +93,7 @@ def wrong_speed(part: RecordedMotion) -> Mask:
 
 def resting(machine: Machine, m: Motion) -> dict[str, Mask]:
     """Coordinate with an equation of its own → mask of the samples in which it has been at rest for a second or more, or will be."""
-    rate, out = _rate_of(m), {}
+    rate, out = 1.0 / float(np.median(np.diff(m.t))) if len(m) > 1 else 1.0, {}
     for k, c in ((k, machine.coordinates[k]) for k in machine.independent):
         still = np.abs(m.qd[:, k]) < REST_SPEED_SHARE * float(np.abs(m.qd[:, k]).max(initial=0.0))
         mask = np.zeros(len(m), dtype=bool)
@@ -117,10 +117,6 @@ def warn_of_rest(machine: Machine, parts: Sequence[RecordedMotion]) -> None:
         found = ", ".join(f"{c} {100 * x:.0f} %" for c, x in much.items())
         hint = "Friction may be anything there: say values: {standstill: drop}, or sampling: {dead_zone: 0.05}."
         warn(DataWarning, Fault("joints stand still in spans of a second and more.", "training", expected, found, hint))
-
-
-def _rate_of(m: Motion) -> float:
-    return 1.0 / float(np.median(np.diff(m.t))) if len(m) > 1 else 1.0
 
 
 @dataclass

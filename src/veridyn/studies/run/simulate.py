@@ -13,7 +13,8 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.files.yaml_reader import Place
-from veridyn.mechanics.natural.steps.integrate import MechanismRun, constraint_errors, energy_history
+from veridyn.mechanics.natural.equations.dynamics import energies
+from veridyn.mechanics.natural.steps.integrate import MechanismRun, constraint_errors
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.recursion.inputs import complete_values
@@ -253,7 +254,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     soft = f"; dry friction rounded off below {m.friction_speed:g}" if m.friction_speed > 0.0 else ""
     words = {"drive": drive, "integrator": setup.method.formulation + soft}
     openings = constraint_errors(setup.system, run.motion)[:, 0]
-    found = energy_history(setup.system, run.motion), setup.conservative, openings
+    found = energies(setup.system, run.motion.q, run.motion.qd), setup.conservative, openings
     return SimulateRun(setup.machine, run, truth, log, seconds, _hashes(loaded), words, s.accept, coarser, *found)
 
 

@@ -11,11 +11,11 @@ from strangers import machine_files
 from veridyn.errors import ModelError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model, parse_machine
+from veridyn.files.machine.write_parts import differences
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism, machine_of_points
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.differences import differences
 from veridyn.model.point_parts import Rotor, ten_of
 
 FILES = {name: text for name, text in vars(machine_files).items() if name.isupper() and isinstance(text, str)}

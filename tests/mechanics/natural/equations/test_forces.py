@@ -14,6 +14,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
+from veridyn.files.machine.write_parts import differences
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
 from veridyn.mechanics.natural.equations.dynamics import (
@@ -24,15 +25,14 @@ from veridyn.mechanics.natural.equations.dynamics import (
 )
 from veridyn.mechanics.natural.equations.forces import forces_of, mass_matrix_of, weight_of
 from veridyn.mechanics.natural.equations.geometry import Geometry
-from veridyn.mechanics.natural.equations.position import independent, position, velocity
+from veridyn.mechanics.natural.equations.position import independent, position, start_of, velocity
 from veridyn.mechanics.natural.equations.system import system_of, with_parameter_slopes
 from veridyn.mechanics.natural.steps.index3 import index3_step
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, natural_step
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
-from veridyn.model.differences import differences
 from veridyn.model.elements.element import Element, bump_stop, coulomb, cubic, dead_zone, law, table, tanh_friction
 from veridyn.model.load import Torque
 from veridyn.model.machine import Machine

@@ -24,10 +24,10 @@ from veridyn.mechanics.natural.equations.freedoms import (
     subset,
 )
 from veridyn.mechanics.natural.equations.geometry import compact
-from veridyn.mechanics.natural.equations.position import position, velocity
+from veridyn.mechanics.natural.equations.position import position, start_of, velocity
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree

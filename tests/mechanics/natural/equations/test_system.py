@@ -12,8 +12,9 @@ from strangers.natural_mechanisms import fourbar
 from veridyn.errors import DataError, ModelError
 from veridyn.files.access import shipped
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import slopes_of, system_of, with_parameter_slopes
-from veridyn.mechanics.natural.steps.minimal import Minimal, minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import Minimal, minimal
 from veridyn.model.elements.element import motor_inertia, offset, spring, strut
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

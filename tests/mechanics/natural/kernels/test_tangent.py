@@ -10,8 +10,7 @@ from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.kernels.room import Room, room_of
-from veridyn.mechanics.natural.kernels.tangent import add_third, bend
+from veridyn.mechanics.natural.kernels.tangent import Room, add_third, bend, room_of
 from veridyn.mechanics.natural.kernels.terms import Tables, constraints_at
 
 
@@ -35,9 +34,9 @@ def test_bends_of_the_constraints() -> None:
     for seed in range(4):
         rng = np.random.default_rng(seed)
         system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)
-        c, n, m, a = system.constraints, system.n, system.constraints.m, len(system.constraints.places)
+        c, n, m = system.constraints, system.n, system.constraints.m
         q, v, w, d = position(system), *rng.normal(size=(3, n))
-        room = room_of(n, m, n - m, 0, a)
+        room = room_of(system.tables, m, n - m, 0)
         out, third = np.empty(m), np.zeros(m)
         both_bends(Bound(Bench(system.tables, room)).address, q, v, w, d, out, third)
         assert np.abs(out - c.jacobian_rate(q, v) @ w).max() < 1e-9

@@ -13,7 +13,6 @@ from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.natural.equations.constraints import CoefficientTable
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.kernels.room import room_of
 from veridyn.mechanics.natural.kernels.terms import (
     Forms,
     Scratch,
@@ -24,6 +23,7 @@ from veridyn.mechanics.natural.kernels.terms import (
     drift,
     forms_of,
     gather,
+    scratch_of,
     second,
 )
 
@@ -97,7 +97,7 @@ def test_terms_are_those_of_the_tables() -> None:
         f, values = system.forces, system.forces.values
         load = f.weight[:-1] + f.constant @ values
         turning = np.tensordot(values[f.active], f.turning[f.active], axes=1)
-        at, out, K = room_of(n, m, n - m, 0, len(c.places)).at, np.empty(m), np.zeros((n, n))
+        at, out, K = scratch_of(system.tables, m, True), np.empty(m), np.zeros((n, n))
         all_terms(Bound(Terms(system.tables, at)).address, load, turning, q, qd, lam, out, K)
         assert np.abs(at.J - c.jacobian(q)).max() < 1e-12
         assert np.abs(out - c.jacobian_rate(q, qd) @ qd).max() < 1e-10

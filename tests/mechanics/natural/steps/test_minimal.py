@@ -9,9 +9,9 @@ from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.equations.dynamics import solve_accelerations
-from veridyn.mechanics.natural.equations.position import position
+from veridyn.mechanics.natural.equations.position import position, start_of
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.observe.jacobian import check_jacobian
 

@@ -7,8 +7,9 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.mechanics.natural.description.mechanism import Mechanism
+from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.steps.minimal import Instant, Minimal, minimal, start_of
+from veridyn.mechanics.natural.steps.minimal import Instant, Minimal, minimal
 from veridyn.mechanics.natural.steps.model import Charts
 from veridyn.model.point_parts import Point, uniform_bar
 

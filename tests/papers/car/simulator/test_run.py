@@ -15,11 +15,13 @@ from veridyn.papers.car.simulator.contact import LinearTyre
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.forces import Aerodynamics
 from veridyn.papers.car.simulator.manoeuvre import (
+    KMH,
     VehicleManoeuvre,
-    of_the_papers,
+    ramp_steer,
     sinusoidal_steering,
     speed_variation,
     standstill,
+    straight,
     straight_braking,
 )
 from veridyn.papers.car.simulator.run import drive, settle, to_motion, truth
@@ -27,6 +29,18 @@ from veridyn.papers.car.simulator.run import drive, settle, to_motion, truth
 CAR = Vehicle()
 FRONT, REAR = LinearTyre(c_kappa=200e3, c_alpha=60e3), LinearTyre(c_kappa=200e3, c_alpha=75e3)
 LINEAR = replace(CAR.simplified(), tyres=(FRONT, REAR), aerodynamics=Aerodynamics.none())
+
+
+def of_the_papers() -> dict[str, tuple[VehicleManoeuvre, float]]:
+    """The manoeuvres of papers 000 and 001 by name, each with its seconds: what a test drive can be chosen from.
+
+    Sinusoidal steering at 90 to 160 km/h (000, IV.D); ramps to the left at 90 and to the right at 110 km/h, together 3000 samples of 16 ms,
+    and braking (001, 6); a rough road, on which one drives straight on, and speed variation and standstill (chosen) show what these lack.
+    """
+    steered = [(sinusoidal_steering(v * KMH), 20.0) for v in (90.0, 110.0, 130.0, 160.0)]
+    ramps = [(ramp_steer(90.0 * KMH, 0.06), 24.0), (ramp_steer(110.0 * KMH, -0.06), 24.0)]
+    others = [(straight_braking(), 5.0), (straight(), 20.0), (speed_variation(), 20.0), (standstill(), 5.0)]
+    return {made.name: (made, duration) for made, duration in (*steered, *ramps, *others)}
 
 
 def centre(vehicle):

@@ -189,6 +189,15 @@ class Constraints:
         out[-len(s) :] += e * (c * vv[::3] + s * vv[1::3]) + 2.0 * w * (c * dv[::3] + s * dv[1::3])
         return out
 
+    def errors(
+        self, q: Array, qd: Array, qdd: Array, rows: Indices | slice = slice(None)
+    ) -> tuple[float, float, float]:
+        """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| of these rows at one state."""
+        phi, J = self.evaluate(q)
+        parts = (phi, J @ qd, J @ qdd + self.jacobian_rate(q, qd) @ qd)
+        first, second, third = (float(np.abs(x[rows]).max(initial=0.0)) for x in parts)
+        return first, second, third
+
     def pattern(self) -> NDArray[np.bool_]:
         """Where Φ_q can differ from zero (m, n); it never changes."""
         P = np.zeros((self.m, self.n), dtype=np.bool_)

@@ -250,3 +250,9 @@ def natural_energy(system: NaturalSystem, q: Array, qd: Array) -> NaturalEnergy:
     """T = ½ q̇ᵀ M q̇ (13), and the potentials."""
     gravity, elastic = system.forces.potential(q)
     return NaturalEnergy(float(0.5 * qd @ system.mass @ qd), gravity, elastic)
+
+
+def energies(system: NaturalSystem, q: Array, qd: Array) -> Array:
+    """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
+    found = [natural_energy(system, a, b) for a, b in zip(q, qd, strict=True)]
+    return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])

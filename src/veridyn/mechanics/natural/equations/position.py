@@ -15,7 +15,7 @@ from scipy.linalg import get_lapack_funcs, qr
 from scipy.optimize import least_squares
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Faults, ModelError
+from veridyn.errors import DataError, Fault, Faults, ModelError
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 
 Indices = NDArray[np.intp]
@@ -303,3 +303,24 @@ def _worst(system: NaturalSystem, q: Array) -> list[tuple[str, str, float]]:
     phi = np.abs(system.constraints.values(q))
     order = [i for i in np.argsort(-phi)[:4] if phi[i] > 0.1 * phi.max()]
     return [(system.constraints.names[i], system.constraints.owners[i], float(phi[i])) for i in order]
+
+
+def start_of(
+    system: NaturalSystem, given: Mapping[str, float] | None = None, rates_: Mapping[str, float] | None = None
+) -> tuple[Array, Array]:
+    """A consistent pose and velocity from coordinates and rates by name; rates that are left out are zero."""
+    q = position(system, given)
+    names = independent(system, q, tuple(rates_ or ()))
+    R = r_matrix(system, q, names)
+    unknown = [n for n in rates_ or () if n not in names]
+    if unknown:
+        system.select(unknown)  # refuses a name that does not exist
+        raise DataError(
+            Fault(
+                f"the rate of '{unknown[0]}' follows from the others.",
+                where=system.mechanism.name,
+                at=("rates", unknown[0]),
+                expected=f"rates of at most {len(names)} independent coordinates, such as {', '.join(names)}",
+            )
+        )
+    return q, R @ np.array([float((rates_ or {}).get(n, 0.0)) for n in names])

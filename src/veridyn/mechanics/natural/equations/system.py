@@ -38,7 +38,7 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.equations.wheels import WheelTable
     from veridyn.mechanics.natural.kernels.elimination import Elimination
-    from veridyn.mechanics.natural.kernels.room import Slopes
+    from veridyn.mechanics.natural.kernels.tangent import Slopes
     from veridyn.mechanics.natural.kernels.terms import Tables
 
 
@@ -206,7 +206,7 @@ def slopes_of(system: NaturalSystem, machine: Machine, names: Sequence[str]) -> 
     faults.raise_if_any(ModelError, machine.name)
     parts = zip(*found, strict=True) if found else ()
     made = [np.ascontiguousarray(part) for part in parts]
-    from veridyn.mechanics.natural.kernels.room import Slopes, no_slopes  # loads the compiler
+    from veridyn.mechanics.natural.kernels.tangent import Slopes, no_slopes  # loads the compiler
 
     return Slopes(*made) if made else no_slopes(system.n, system.tables)
 

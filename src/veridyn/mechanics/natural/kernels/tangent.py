@@ -8,20 +8,23 @@ Along a change dx of z, ż or a force u the constraints and the equations of mot
 
 with dq = R dz and dq̇ = (∂R/∂z dz) ż + R dż. One factorisation of the dependent columns of Φ_q serves all of it. Paper 003 writes the
 same derivatives out by hand for its four-bar (`Rq` of its appendix, which is misprinted).
+
+Kernels read the mechanism, which callers share, and write to room that is made once for many steps and belongs to one caller.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Vector, core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
 from veridyn.mechanics.natural.kernels.law_code import add_law
-from veridyn.mechanics.natural.kernels.room import Found, Model, Room
 from veridyn.mechanics.natural.kernels.terms import (
     Forms,
+    Scratch,
     Tables,
     acting,
     add_line,
@@ -30,10 +33,130 @@ from veridyn.mechanics.natural.kernels.terms import (
     drift,
     line_at,
     pull_strut,
+    scratch_of,
     strut_at,
 )
 
-Numbers = NDArray[np.int64]
+
+class Slopes(NamedTuple):
+    """What p parameters do with unit value: M_i, constant forces, laws of struts and of coordinates' own springs, and shares of other laws,
+    as in the tables."""
+
+    mass: Cube  # (p, n, n)
+    force: Matrix  # (p, n)
+    strut_laws: Cube  # (p, 3, struts)
+    line_laws: Cube  # (p, 3, own)
+    law_gains: Matrix  # (p, laws)
+
+
+class Model(NamedTuple):
+    """A mechanism over independent coordinates: its tables, the numbers of coordinates, and how unknown forces act, Q = B u.
+
+    The last p columns of B are zero and stand for the parameters of `slopes`.
+    """
+
+    t: Tables
+    z: Numbers  # (f,) the independent coordinates
+    dep: Numbers  # (m,) the others
+    B: Matrix  # (n, k)
+    slopes: Slopes
+
+
+def no_slopes(n: int, t: Tables) -> Slopes:
+    """The slopes of no parameter, for a mechanism of n coordinates."""
+    return Slopes(
+        np.zeros((0, n, n)),
+        np.zeros((0, n)),
+        np.zeros((0, *t.strut_laws.shape)),
+        np.zeros((0, *t.line_laws.shape)),
+        np.zeros((0, len(t.laws.gain))),
+    )
+
+
+class Room(NamedTuple):
+    """Where the kernels work; nothing in it is a result but what ``close`` of ``tangent.py`` leaves for the next.
+
+    n coordinates, m constraints, f degrees of freedom, a angles, x = (z, ż, u) of 2f + k numbers.
+    """
+
+    at: Scratch  # terms of the present pose; T is the stiffness K
+    C: Matrix  # (n, n) damping
+    none: Matrix  # (0, 0), where no tangent is needed
+    A: Matrix  # (m, m) factors of the dependent columns of Φ_q
+    MR: Matrix  # (n, f)
+    mass: Matrix  # (f, f) factors of Rᵀ M R
+    bent: Matrix  # (2, 3a) second derivatives of the angles' forms
+    x: Vector  # (m,)
+    more: Vector  # (m,)
+    dq: Vector  # (n,)
+    dqd: Vector
+    p: Vector
+    g: Vector
+    start: Vector  # (f,)
+    zdd: Vector
+    aim: Vector
+    speed: Vector
+    change: Vector
+    a0: Vector
+    a1: Vector
+    before: Matrix  # (f, 2f + k) derivatives of z̈ where the step starts
+    N: Matrix  # (f, f) Newton's matrix of the step
+    L: Matrix  # (2f, 2f) of the step's derivative
+    column: Vector  # (2f,)
+    pivot: Numbers  # (m,) rows of A that were exchanged
+    mass_pivot: Numbers  # (f,)
+    N_pivot: Numbers  # (f,)
+    L_pivot: Numbers  # (2f,)
+
+
+class Found(NamedTuple):
+    """An instant (:class:`~veridyn.mechanics.natural.steps.minimal.Instant`) as the kernels write it."""
+
+    q: Vector
+    qd: Vector
+    qdd: Vector
+    lam: Vector
+    R: Matrix
+    qd_z: Matrix
+    qdd_x: Matrix
+    lam_x: Matrix
+    F: Matrix
+
+
+class Desk(NamedTuple):
+    """Room and what is found in it, for one caller."""
+
+    room: Room
+    found: Found
+
+
+def desk_of(t: Tables, m: int, f: int, k: int) -> Desk:
+    """Room for a mechanism as of :func:`room_of`, and for an instant."""
+    return Desk(room_of(t, m, f, k), found_of(len(t.mass), m, f, k))
+
+
+def room_of(t: Tables, m: int, f: int, k: int) -> Room:
+    """Room for a mechanism with m constraints, f degrees of freedom and k unknown forces."""
+    n = len(t.mass)
+    matrices = ((n, n), (0, 0), (m, m), (n, f), (f, f), (2, 3 * len(t.places)))
+    vectors = (m, m, n, n, n, n, f, f, f, f, f, f, f)
+    of_steps = ((f, 2 * f + k), (f, f), (2 * f, 2 * f), 2 * f)
+    return Room(
+        scratch_of(t, m, True),
+        *(np.empty(size) for size in (*matrices, *vectors, *of_steps)),
+        pivot=np.empty(m, dtype=np.int64),
+        mass_pivot=np.empty(f, dtype=np.int64),
+        N_pivot=np.empty(f, dtype=np.int64),
+        L_pivot=np.empty(2 * f, dtype=np.int64),
+    )
+
+
+def found_of(n: int, m: int, f: int, k: int) -> Found:
+    """Room for one instant."""
+    sizes = ((n, f), (n, f), (n, 2 * f + k), (m, 2 * f + k), (2 * f, 2 * f + k))
+    return Found(*(np.empty(size) for size in (n, n, n, m)), *(np.zeros(size) for size in sizes))
+
+
 MAX_NEWTON_STEPS = 30
 CLOSED_RATIO = 1e-13  # of the constraints, relative to the square of the mechanism's size
 COORDINATE_STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate is gone in pieces

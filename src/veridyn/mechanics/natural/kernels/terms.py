@@ -21,7 +21,6 @@ from veridyn.mechanics.natural.equations.constraints import CoefficientTable, Co
 from veridyn.mechanics.natural.equations.forces import ForceTable
 from veridyn.mechanics.natural.kernels.law_code import FIRST, LawCode, add_law_tangents, add_laws, law_rows
 
-Whole = NDArray[np.int64]
 SAME_DIGITS = 14  # decimals to which rows of coefficients agree that differ by rounding alone
 
 
@@ -83,7 +82,7 @@ def forms_of(t: CoefficientTable) -> Forms:
     )
 
 
-def _sums(gather: csr_array) -> tuple[Whole, Whole, Array, Whole, Whole, Array]:
+def _sums(gather: csr_array) -> tuple[Numbers, Numbers, Array, Numbers, Numbers, Array]:
     """The rows of a matrix that are not multiples of each other, compressed, each with 1 in front.
 
     Where they begin, their columns and numbers; where the rows of the matrix that are multiples of each begin in a list of all rows, that
@@ -99,10 +98,8 @@ def _sums(gather: csr_array) -> tuple[Whole, Whole, Array, Whole, Whole, Array]:
         key = (tuple(at.tolist()), tuple(np.round(data / data[0], SAME_DIGITS).tolist()))
         alike.setdefault(key, []).append(k)
     groups = sorted(alike.values(), key=lambda group: (len(rows[group[0]][0]), len(group)))
-    first, order = (
-        [rows[group[0]] for group in groups],
-        np.array([k for group in groups for k in group], dtype=np.int64),
-    )
+    first = [rows[group[0]] for group in groups]
+    order = np.array([k for group in groups for k in group], dtype=np.int64)
     lengths = [len(at) for at, _ in first], [len(group) for group in groups]
     start, used = (np.cumsum([0, *each], dtype=np.int64) for each in lengths)
     source = np.concatenate([np.zeros(0, dtype=np.int64), *(at for at, _ in first)])
@@ -256,6 +253,37 @@ def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Arra
             j = t.angle_column[at]
             J[k + i, j] = s * slopes[3 * i, j] - c * slopes[3 * i + 1, j] - slopes[3 * i + 2, j]
         J[k + i, p] += c * AB[3 * i] + s * AB[3 * i + 1]
+
+
+@core
+def constrain(t: Tables, at: Scratch, led: Array, q: Array) -> float:
+    """Φ and Φ_q at q, prescribed coordinates where they are `led`; the largest |Φ|."""
+    constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
+    for i in range(len(t.held)):
+        at.phi[t.held[i]] -= led[0, i]
+    off = 0.0
+    for i in range(len(at.phi)):
+        off = max(off, abs(at.phi[i]))
+    return off
+
+
+@core
+def set_rates(t: Tables, led: Array, target: Array) -> None:
+    """Φ_q q̇ of a motion on the constraints: zero, and the rates of prescribed coordinates."""
+    for i in range(len(target)):
+        target[i] = 0.0
+    for i in range(len(t.held)):
+        target[t.held[i]] = led[1, i]
+
+
+@core
+def set_second_rates(t: Tables, at: Scratch, led: Array, q: Array, qd: Array, target: Array) -> None:
+    """Φ_q q̈ of such a motion, after :func:`constrain` at the same q."""
+    drift(t, q, qd, at.AB, at.slopes, target)
+    for i in range(len(target)):
+        target[i] = -target[i]
+    for i in range(len(t.held)):
+        target[t.held[i]] += led[2, i]
 
 
 @core

@@ -14,6 +14,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError
 from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Places, Vector, core, summing
+from veridyn.mechanics.dense import size_of
 from veridyn.mechanics.natural.equations.wheels import Wheels, add_wheels, roll, slip_rate
 from veridyn.mechanics.natural.kernels.elimination import (
     Elimination,
@@ -29,9 +30,9 @@ from veridyn.mechanics.natural.kernels.terms import (
     Scratch,
     Tables,
     acting,
-    constraints_at,
-    drift,
+    constrain,
     scratch_of,
+    set_second_rates,
 )
 from veridyn.mechanics.natural.steps.free_model import EXACT_MULTIPLIERS, FreeModel
 
@@ -166,29 +167,9 @@ def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
 
 
 @core
-def constrain(t: FreeTables, w: FreeRoom, led: Array, q: Array) -> float:
-    """Φ and Φ_q at q, prescribed coordinates where they are led; the largest |Φ|."""
-    constraints_at(t.t, q, w.at.y, w.at.phi, w.at.J, w.at.AB, w.at.slopes)
-    for i in range(len(t.t.held)):
-        w.at.phi[t.t.held[i]] -= led[0, i]
-    off = 0.0
-    for i in range(len(w.at.phi)):
-        off = max(off, abs(w.at.phi[i]))
-    return off
-
-
-@core
 def refactor(t: FreeTables, w: FreeRoom) -> bool:
     """Factors at the pose whose Φ_q is in hand."""
     return factor_symmetric(t.plan, w.f, w.at.J)
-
-
-@core
-def size_of(q: Array) -> float:
-    size = 1.0
-    for i in range(len(q)):
-        size = max(size, abs(q[i]))
-    return size
 
 
 @core
@@ -196,7 +177,7 @@ def close(t: FreeTables, w: FreeRoom, led: Array, q: Array, near: float) -> bool
     """q onto Φ = 0 in the metric M; Φ_q there is left in hand, with factors of the first pose at which |Φ| is at most `near`."""
     n, size, old = len(q), size_of(q), near > 0.0
     for k in range(MAX_NEWTON_STEPS):
-        off = constrain(t, w, led, q)
+        off = constrain(t.t, w.at, led, q)
         if not np.isfinite(off):
             return False
         if old and off <= max(near, CLOSED_RATIO * size) * size:
@@ -259,15 +240,6 @@ def project(t: FreeTables, w: FreeRoom, x: Array) -> bool:
 
 
 @core
-def set_rates(t: FreeTables, w: FreeRoom, led: Array) -> None:
-    """The target of rates: zero, and those of prescribed coordinates."""
-    for i in range(len(w.target)):
-        w.target[i] = 0.0
-    for i in range(len(t.t.held)):
-        w.target[t.t.held[i]] = led[1, i]
-
-
-@core
 def set_load(t: FreeTables, w: FreeRoom, values: Array, q: Array, u: Array) -> None:
     """Constant forces of the loads, and of unknown forces as they act in the pose q."""
     n = len(q)
@@ -306,11 +278,7 @@ def accelerate(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slip
     if len(slips) > 0:
         roll(w.wheels, q, qd, slips, tangent)
         add_wheels(w.wheels, w.Q)
-    drift(t.t, q, qd, w.at.AB, w.at.slopes, w.target)
-    for i in range(m):
-        w.target[i] = -w.target[i]
-    for i in range(len(t.t.held)):
-        w.target[t.t.held[i]] += led[2, i]
+    set_second_rates(t.t, w.at, led, q, qd, w.target)
     for k in range(MAX_NEWTON_STEPS):
         for i in range(m):
             b[n + i] = w.target[i]
@@ -363,7 +331,7 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
     size = size_of(q)
     settled, before = False, np.inf
     for repeat in range(MAX_NEWTON_STEPS):
-        constrain(t, w, led, q)
+        constrain(t.t, w.at, led, q)
         if repeat == MAX_REPETITIONS and not refactor(t, w):
             return False
         for i in range(n):

@@ -34,7 +34,7 @@ from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.equations.wheels import WheelForces
 from veridyn.mechanics.natural.steps.index3 import index3_step
-from veridyn.mechanics.natural.steps.model import InPoints, constraint_errors
+from veridyn.mechanics.natural.steps.model import InPoints
 from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -337,7 +337,7 @@ class FreeModel(InPoints, OneSet):
     def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
         """The largest error of the constraints but those of prescribed coordinates, of their rates and second rates."""
         c = self.system.constraints
-        return constraint_errors(c, q, qd, qdd, np.setdiff1d(np.arange(c.m), c.held))
+        return c.errors(q, qd, qdd, np.setdiff1d(np.arange(c.m), c.held))
 
     def local(self, q: Array, qd: Array, number: int = 0) -> Array:
         """(z, ż) (…, 2f) as they are reported: the attitude of the base as roll, pitch and yaw."""

@@ -41,10 +41,11 @@ from veridyn.mechanics.natural.kernels.terms import (
     Scratch,
     Tables,
     acting,
-    constraints_at,
+    constrain,
     curvature,
-    drift,
     scratch_of,
+    set_rates,
+    set_second_rates,
     turned,
 )
 
@@ -126,14 +127,6 @@ def _project(w: Index3Work, x: Array) -> bool:
 
 
 @core
-def _constrained(w: Index3Work, led: Array, q: Array) -> None:
-    """Φ and Φ_q at q, prescribed coordinates where they are led."""
-    constraints_at(w.t, q, w.at.y, w.at.phi, w.at.J, w.at.AB, w.at.slopes)
-    for i in range(len(w.t.held)):
-        w.at.phi[w.t.held[i]] -= led[0, i]
-
-
-@core
 def _rates(h: float, q0: Array, qd0: Array, qdd0: Array, q: Array, qd: Array, qdd: Array) -> None:
     for i in range(len(q)):
         qd[i] = 2.0 / h * (q[i] - q0[i]) - qd0[i]
@@ -171,7 +164,7 @@ def _step(
     for i in range(n):
         q[i] = q0[i] + h * qd0[i] + 0.5 * h * h * qdd0[i]
         size = max(size, abs(q[i]))
-    _constrained(w, led, q)
+    constrain(w.t, at, led, q)
     moved, converged = np.inf, False
     for _ in range(iterations):
         _rates(h, q0, qd0, qdd0, q, qd, qdd)
@@ -192,7 +185,7 @@ def _step(
         set_tangent(e, f, at.T, k * alpha)
         if not (factorised(e, f, at.J) and solved(e, f)):
             return np.inf
-        moved, off = 0.0, 0.0
+        moved = 0.0
         for i in range(n):
             q[i] += f.x[i]
             moved = max(moved, abs(f.x[i]))
@@ -200,9 +193,7 @@ def _step(
             lam[i] += f.x[n + i] / k
         if len(slips) > 0:
             moved = max(moved, follow_slips(w.wheels, half, f.x, 2.0 / h, w.slipped, slips))
-        _constrained(w, led, q)
-        for i in range(m):
-            off = max(off, abs(at.phi[i]))
+        off = constrain(w.t, at, led, q)
         if not (np.isfinite(moved) and np.isfinite(off)):
             return np.inf
         if moved <= tolerance * size and off <= tolerance * size * size:
@@ -215,18 +206,11 @@ def _step(
     if len(slips) > 0:
         roll(w.wheels, q, qd, slips, 1)
         add_condensed(w.wheels, half, w.begun, slips, k, half, at.Q, at.T, w.slipped)
-    for i in range(m):
-        w.target[i] = 0.0
-    for i in range(len(t.held)):
-        w.target[t.held[i]] = led[1, i]
+    set_rates(t, led, w.target)
     set_tangent(e, f, at.T, k * alpha)
     if not (factorised(e, f, at.J) and _project(w, qd)):
         return np.inf
-    drift(t, q, qd, at.AB, at.slopes, w.target)
-    for i in range(m):
-        w.target[i] = -w.target[i]
-    for i in range(len(t.held)):
-        w.target[t.held[i]] += led[2, i]
+    set_second_rates(t, at, led, q, qd, w.target)
     if not _project(w, qdd):
         return np.inf
     return 0.0

@@ -30,16 +30,21 @@ from veridyn.mechanics.natural.equations.dynamics import (
     NaturalState,
     Stabilisation,
     accelerations,
-    natural_energy,
     refuse_vehicle,
     solve_accelerations,
 )
-from veridyn.mechanics.natural.equations.position import acceleration, independent, position, r_matrix, velocity
+from veridyn.mechanics.natural.equations.position import (
+    acceleration,
+    independent,
+    position,
+    r_matrix,
+    start_of,
+    velocity,
+)
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.equations.wheels import plane_of
-from veridyn.mechanics.natural.steps.explicit import ExplicitRun, explicit_step, explicit_steps
+from veridyn.mechanics.natural.steps.explicit import ExplicitRun, explicit_steps
 from veridyn.mechanics.natural.steps.index3 import index3_step, index3_steps
-from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import clock
 from veridyn.mechanics.system.stepper import RULES, tableau
@@ -58,8 +63,8 @@ Prescribed = Callable[[float], Mapping[str, ArrayLike]]  # of a time: name → p
 class NaturalMethod:
     """How to integrate: the formulation, the longest step (s), how constraints are held, the engine, and the `rule` of the explicit form.
 
-    "auto" compiles index-3 and explicit steps of a motion, and stays with NumPy for a single :func:`natural_step`; the other formulations
-    are NumPy.
+    "auto" compiles index-3 steps of a motion, and stays with NumPy for a single :func:`natural_step`. Explicit steps are machine code; the
+    other formulations are NumPy.
     """
 
     formulation: Formulation = "index3"
@@ -68,10 +73,14 @@ class NaturalMethod:
     engine: Literal["auto", "numpy", "compiled"] = "auto"
     rule: Literal["RK4", "RK45", "DOP853"] = "RK4"
 
+    def __post_init__(self) -> None:
+        if self.formulation == "explicit" and self.engine == "numpy":
+            raise DataError("explicit steps are machine code.", where="method.engine", expected="'auto' or 'compiled'")
+
     @property
     def compiles(self) -> bool:
         """Whether steps are machine code."""
-        return self.engine == "compiled" and self.formulation in ("index3", "explicit")
+        return self.formulation == "explicit" or (self.engine == "compiled" and self.formulation == "index3")
 
     @property
     def times(self) -> Array:
@@ -137,8 +146,6 @@ def _step(
     if how.formulation == "index3":
         plane = None if road is None else plane_of(road)
         return index3_step(system, state, h, values[-1], how.stabilisation, plane)
-    if how.formulation == "explicit":
-        return explicit_step(system, state, h, values, how.rule, how.stabilisation)
     return _fixed_point(system, state, h, values[-1], how)
 
 
@@ -292,18 +299,9 @@ def compiled_motion(
 
 def constraint_errors(system: NaturalSystem, motion: NaturalMotion) -> Array:
     """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), but for the rows of prescribed coordinates."""
-    rows, own = [], np.setdiff1d(np.arange(system.constraints.m), system.constraints.held)
-    for q, qd, qdd in zip(motion.q, motion.qd, motion.qdd, strict=True):
-        phi, J = system.constraints.evaluate(q)
-        bend = system.constraints.jacobian_rate(q, qd) @ qd
-        rows.append([np.abs(x[own]).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + bend)])
-    return np.array(rows)
-
-
-def energy_history(system: NaturalSystem, motion: NaturalMotion) -> Array:
-    """Kinetic, gravity's and elastic energy at each instant (J), (N, 3)."""
-    found = [natural_energy(system, q, qd) for q, qd in zip(motion.q, motion.qd, strict=True)]
-    return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
+    c = system.constraints
+    own = np.setdiff1d(np.arange(c.m), c.held)
+    return np.array([c.errors(*at, own) for at in zip(motion.q, motion.qd, motion.qdd, strict=True)])
 
 
 def _fixed_point(

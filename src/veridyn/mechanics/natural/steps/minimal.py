@@ -1,7 +1,11 @@
 """A mechanism over independent coordinates: its state from a few numbers, the trapezoidal step, and exact derivatives of both.
 
-All other coordinates follow from the position, then the velocity, then the acceleration problem. The step is
-:mod:`veridyn.mechanics.natural.steps.trapezoid`.
+All other coordinates follow from the position, then the velocity, then the acceleration problem. The step
+
+    z₁ = z₀ + h ż₀ + h²/4 (z̈₀ + z̈₁),    ż₁ = ż₀ + h/2 (z̈₀ + z̈₁),    z̈ = z̈(z, ż, u)
+
+is solved as machine code by Newton's method with the exact ∂z̈/∂(z, ż), so that stiff springs do no harm; where the matrix of the start
+leads there slowly, it is made anew, and changes that lead away are halved. Its derivative is that of these equations.
 """
 
 from __future__ import annotations
@@ -12,20 +16,187 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
-from veridyn.mechanics.compiled import Bound
+from veridyn.mechanics.compiled import Bound, Numbers, core, kept, opened
+from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.formulation import Instant
 from veridyn.mechanics.natural.equations.freedoms import Reduced, independent_rows
-from veridyn.mechanics.natural.equations.position import independent, position, r_matrix
+from veridyn.mechanics.natural.equations.position import independent, r_matrix
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.kernels.law_code import law_rows
-from veridyn.mechanics.natural.kernels.room import Model, Slopes, desk_of, no_slopes
-from veridyn.mechanics.natural.steps.trapezoid import ITERATIONS, trapezoid
+from veridyn.mechanics.natural.kernels.tangent import (
+    Desk,
+    Found,
+    Model,
+    Room,
+    Slopes,
+    accelerate,
+    close,
+    desk_of,
+    differentiate,
+    no_slopes,
+)
 
-Numbers = NDArray[np.int64]
+SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
+ITERATIONS = 30
+SLOW_ITERATIONS = 8  # then Newton's matrix is made anew: dry friction that turns round within the step changes it
+
+
+@core
+def _newton(N: Array, z: Numbers, qdd_x: Array, h: float) -> None:
+    """N (f, f) = 1 − h²/4 ∂z̈/∂z − h/2 ∂z̈/∂ż."""
+    f = len(z)
+    for c in range(f):
+        for d in range(f):
+            N[c, d] = (1.0 if c == d else 0.0) - 0.25 * h * h * qdd_x[z[c], d] - 0.5 * h * qdd_x[z[c], f + d]
+
+
+@core
+def advance(
+    m: Model,
+    w: Room,
+    load: Array,
+    turning: Array,
+    target: Array,
+    rate: Array,
+    h: float,
+    derivative: bool,
+    at: Found,
+) -> int:
+    """One motion of :func:`trapezoid`, from the pose `at.q` into `at`: 0, 1 at a singular pose, 2 where the step does not settle."""
+    z, q, qd, qdd, R, qdd_x = m.z, at.q, at.qd, at.qdd, at.R, at.qdd_x
+    n, f, u = len(q), len(z), m.B.shape[1]
+    before, N, L, x, a0, a1 = w.before, w.N, w.L, w.column, w.a0, w.a1
+    aim, speed, change, size, k = w.aim, w.speed, w.change, 1.0, 0.25 * h * h
+    for c in range(f):
+        a0[c], a1[c] = 0.0, 0.0
+    for i in range(n):
+        size = max(size, abs(q[i]))
+    done, last = False, np.inf
+    for pass_ in range(ITERATIONS + 1):  # the first is the instant itself
+        for c in range(f):
+            aim[c], speed[c] = target[c], rate[c]
+            if pass_ > 0:
+                aim[c] += h * rate[c] + k * (a0[c] + a1[c])
+                speed[c] += 0.5 * h * (a0[c] + a1[c])
+        if not close(m, w, q, aim, R, pass_ > 0):
+            return 1
+        for i in range(n):
+            s = 0.0
+            for c in range(f):
+                s += R[i, c] * speed[c]
+            qd[i] = s
+        if not accelerate(m, w, load, turning, at):
+            return 1
+        settled = pass_ == 0
+        if pass_ > SLOW_ITERATIONS:
+            off = 0.0
+            for c in range(f):
+                off = max(off, abs(qdd[z[c]] - a1[c]))
+            if not off <= last:
+                for c in range(f):
+                    change[c] *= 0.5
+                    a1[c] -= change[c]
+                continue
+            last = off
+            differentiate(m, w, load, turning, at)
+            _newton(N, z, qdd_x, h)
+            if not factor(N, w.N_pivot):
+                return 1
+        if pass_ > 0:
+            for c in range(f):
+                change[c] = qdd[z[c]] - a1[c]
+            solve(N, w.N_pivot, change)
+            moved = 0.0
+            for c in range(f):
+                a1[c] += change[c]
+                moved = max(moved, 0.5 * h * abs(change[c]), k * abs(change[c]))
+            if not np.isfinite(moved):
+                return 1
+            settled = moved <= SETTLED * size
+        if settled and (derivative or (pass_ == 0 and h > 0.0)):
+            differentiate(m, w, load, turning, at)
+        if settled and (pass_ > 0 or h == 0.0):
+            done = True
+            break
+        if pass_ > 0:
+            continue
+        for c in range(f):
+            jerk = 0.0
+            for d in range(2 * f + u):
+                before[c, d] = qdd_x[z[c], d]
+            for d in range(f):
+                jerk += before[c, d] * rate[d] + before[c, f + d] * qdd[z[d]]
+            a0[c] = qdd[z[c]]
+            a1[c] = a0[c] + h * jerk  # where the acceleration will be, to first order
+        _newton(N, z, qdd_x, h)
+        if not factor(N, w.N_pivot):
+            return 1
+    if not done:
+        return 2
+    if derivative and h > 0.0:
+        for c in range(f):
+            for d in range(2 * f):
+                L[c, d] = -k * qdd_x[z[c], d] + (1.0 if c == d else 0.0)
+                L[f + c, d] = -0.5 * h * qdd_x[z[c], d] + (1.0 if f + c == d else 0.0)
+        if not factor(L, w.L_pivot):
+            return 1
+        for j in range(2 * f + u):
+            for c in range(f):
+                s = before[c, j] + (qdd_x[z[c], j] if j >= 2 * f else 0.0)
+                x[c] = k * s + (1.0 if j == c else 0.0) + (h if j == f + c else 0.0)
+                x[f + c] = 0.5 * h * s + (1.0 if j == f + c else 0.0)
+            solve(L, w.L_pivot, x)
+            for i in range(2 * f):
+                at.F[i, j] = x[i]
+    return 0
+
+
+@kept
+def trapezoid(
+    model: Numbers,
+    desk: Numbers,
+    load: Array,
+    turning: Array,
+    q: Array,
+    target: Array,
+    rate: Array,
+    h: float,
+    derivative: bool,
+) -> tuple[int, Array, Array, Array, Array, Array, Array, Array, Array, Array]:
+    """From each pose near q (N, n) with z = `target`, ż = `rate` one step h on, or for h = 0 that instant itself.
+
+    First 0, or 1 at a singular pose, or 2 where a step does not settle; then (N, …) of q, q̇, q̈, λ, R, ∂q̇/∂z, ∂q̈/∂x, ∂λ/∂x and
+    ∂(z, ż)/∂x, zeros where no derivative is wanted. `model` and `desk` are the addresses of a bound :class:`Model` and :class:`Desk`;
+    `load` (N, n).
+    """
+    m, w, at = opened(model, Model), opened(desk, Desk).room, opened(desk, Desk).found
+    many, n = q.shape
+    count, f, x = len(m.dep), len(m.z), 2 * len(m.z) + m.B.shape[1]
+    poses, qd, qdd, lam = np.empty((many, n)), np.empty((many, n)), np.empty((many, n)), np.empty((many, count))
+    R, qd_z, qdd_x = np.empty((many, n, f)), np.zeros((many, n, f)), np.zeros((many, n, x))
+    lam_x, F, state = np.zeros((many, count, x)), np.zeros((many, 2 * f, x)), 0
+    for k in range(many):
+        at.q[:] = q[k]
+        state = advance(m, w, load[k], turning, target[k], rate[k], h, derivative, at)
+        if state != 0:
+            break
+        poses[k] = at.q
+        qd[k] = at.qd
+        qdd[k] = at.qdd
+        lam[k] = at.lam
+        R[k] = at.R
+        if derivative:
+            qd_z[k] = at.qd_z
+            qdd_x[k] = at.qdd_x
+            lam_x[k] = at.lam_x
+        if derivative and h > 0.0:
+            F[k] = at.F
+    return state, poses, qd, qdd, lam, R, qd_z, qdd_x, lam_x, F
+
+
 MASSLESS_RATIO = 1e-14  # of the largest reduced inertia: one below it is none
 
 
@@ -37,9 +208,7 @@ class _Desks(threading.local):
 
     def bound(self, model: Minimal) -> Bound:
         if self.made is None:
-            t = model.system.tables
-            sizes = (model.system.n, len(model.dependent), model.f, model.B.shape[1], len(t.places), law_rows(t.laws))
-            self.made = Bound(desk_of(*sizes))
+            self.made = Bound(desk_of(model.system.tables, len(model.dependent), model.f, model.B.shape[1]))
         return self.made
 
     def model_with(self, model: Minimal, away: Array) -> Bound:
@@ -270,27 +439,6 @@ def _refuse_weightless(system: NaturalSystem, q: Array, names: tuple[str, ...]) 
         found=f"an inertia of {max(float(values[0]), 0.0):.3g} beside {float(values[-1]):.3g}",
         hint="Give the bodies their mass, or join what has none to a body that has some.",
     )
-
-
-def start_of(
-    system: NaturalSystem, given: Mapping[str, float] | None = None, rates_: Mapping[str, float] | None = None
-) -> tuple[Array, Array]:
-    """A consistent pose and velocity from coordinates and rates by name; rates that are left out are zero."""
-    q = position(system, given)
-    names = independent(system, q, tuple(rates_ or ()))
-    R = r_matrix(system, q, names)
-    unknown = [n for n in rates_ or () if n not in names]
-    if unknown:
-        system.select(unknown)  # refuses a name that does not exist
-        raise DataError(
-            Fault(
-                f"the rate of '{unknown[0]}' follows from the others.",
-                where=system.mechanism.name,
-                at=("rates", unknown[0]),
-                expected=f"rates of at most {len(names)} independent coordinates, such as {', '.join(names)}",
-            )
-        )
-    return q, R @ np.array([float((rates_ or {}).get(n, 0.0)) for n in names])
 
 
 def _stacked(instants: Sequence[Instant]) -> Instant:

@@ -24,8 +24,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.formulation import Instant, ModelStep
 from veridyn.mechanics.natural.channels import Readout, readout
-from veridyn.mechanics.natural.equations.constraints import Constraints
-from veridyn.mechanics.natural.equations.dynamics import natural_energy
+from veridyn.mechanics.natural.equations.dynamics import energies
 from veridyn.mechanics.natural.equations.freedoms import Reduced
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.steps.minimal import Minimal
@@ -138,18 +137,7 @@ class InPoints:
 
     def energies(self, q: Array, qd: Array) -> Array:
         """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
-        found = [natural_energy(self.system, a, b) for a, b in zip(q, qd, strict=True)]
-        return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
-
-
-def constraint_errors(
-    c: Constraints, q: Array, qd: Array, qdd: Array, rows: NDArray[np.intp] | slice = slice(None)
-) -> tuple[float, float, float]:
-    """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| of these rows at one state."""
-    phi, J = c.evaluate(q)
-    rates = (phi, J @ qd, J @ qdd + c.jacobian_rate(q, qd) @ qd)
-    first, second, third = (float(np.abs(x[rows]).max(initial=0.0)) for x in rates)
-    return first, second, third
+        return energies(self.system, q, qd)
 
 
 class PointLoads(NamedTuple):
@@ -363,7 +351,7 @@ class NaturalModel(InPoints):
     def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
         """The largest error of all constraints, those left out too, of their rates and second rates."""
         whole = self.system.whole if isinstance(self.system, Reduced) else self.system
-        return constraint_errors(whole.constraints, q, qd, qdd)
+        return whole.constraints.errors(q, qd, qdd)
 
 
 def _first(of_many: Array) -> Array:

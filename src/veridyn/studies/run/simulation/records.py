@@ -160,11 +160,13 @@ def next_study(
     return "identify.yaml", _identify(loaded, machine, log, truth, names, folder)
 
 
-def _beside(loaded: Loaded[SimulateFile], text: str, at: Place, folder: Path) -> str:
-    """A file that the study names, as a study in another folder names it."""
+def _source(loaded: Loaded[SimulateFile], folder: Path) -> dict[str, Any]:
+    """The key and the file, or fit, of the model that the study names, as a study in another folder names it."""
+    key = "fit" if loaded.study.model.fit else "file"
+    text = getattr(loaded.study.model, key)
     if is_shipped(text):
-        return text
-    return Path(os.path.relpath(loaded.path(text, at).resolve(), folder.resolve())).as_posix()
+        return {key: text}
+    return {key: Path(os.path.relpath(loaded.path(text, ("model", key)).resolve(), folder.resolve())).as_posix()}
 
 
 def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:
@@ -199,9 +201,7 @@ def _identify(
     folder: Path,
 ) -> str:
     s = loaded.study
-    source = "fit" if s.model.fit else "file"
-    beside = _beside(loaded, getattr(s.model, source), ("model", source), folder)
-    own = s.model.model_copy(update={source: beside, "formulation": None})
+    own = s.model.model_copy(update={**_source(loaded, folder), "formulation": None})
     used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd.", "command."))}
     rounded = s.motion is None or s.controller is not None
     lines = [
@@ -256,8 +256,7 @@ def _drive(
     noise: dict[str, Any] = {**EXACT_EQUATIONS}
     noise["bank"] = max(noise["bank"], float(f"{np.sqrt((truth['bank'].values ** 2).mean()):.2g}"))
     noise |= {"tuned": [*EXACT_EQUATIONS]} if kind == "identify" else {}
-    source = "fit" if s.model.fit else "file"
-    own: dict[str, Any] = {source: _beside(loaded, getattr(s.model, source), ("model", source), folder)}
+    own = _source(loaded, folder)
     own |= {"formulation": "single_track"} | ({"unexcited": s.model.unexcited} if s.model.fit else {})
     used = {n: n for n in log.channels if n in CHANNELS}
     unread = [n for n in log.channels if n not in CHANNELS]
@@ -288,8 +287,7 @@ def _observe(loaded: Loaded[SimulateFile], machine: Machine, log: Experiment, na
     used = {c: c for c in outputs if c in log}
     loads = mechanism_of(machine).loads  # with those of motors that no load stands for
     used |= {load.name: f"load.{load.name}" for load in loads if f"load.{load.name}" in log}
-    source = "fit" if s.model.fit else "file"
-    own: dict[str, Any] = {source: _beside(loaded, getattr(s.model, source), ("model", source), folder)}
+    own = _source(loaded, folder)
     own |= {k: v for k in ("unexcited", "formulation") if (v := getattr(s.model, k)) is not None}
     gaps = any(len(c) != len(next(iter(log.channels.values()))) for c in log.channels.values())
     lines = [

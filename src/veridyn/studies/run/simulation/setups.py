@@ -14,10 +14,9 @@ from veridyn.errors import CapabilityError, VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
-from veridyn.mechanics.natural.equations.position import independent
+from veridyn.mechanics.natural.equations.position import independent, start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, NaturalMethod, driven, led
-from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
@@ -131,7 +130,11 @@ def _inputs(loaded: Loaded[SimulateFile], machine: Machine, duration: float) -> 
     led = loaded.study.motion is not None
     driven = list(dict.fromkeys(e.signal for e in machine.elements if e.kind in ("drive_gain", MOTOR)))
     read_by_laws = [name for e in machine.elements if e.own_law is not None for name in e.signals if name not in driven]
-    units = {} if led else {f"force.{c}": _force_unit(machine, c) for c in machine.actuated_coordinates}
+    units = (
+        {}
+        if led
+        else {f"force.{c}": "N" if machine.kinds[c] == "sliding" else "N*m" for c in machine.actuated_coordinates}
+    )
     units |= {f"signal.{name}": signal_unit(machine, name) for name in ([] if led else driven) + read_by_laws}
     units |= {
         f"wrench.{b.name}.{row}": "N" if row.startswith("f") else "N*m" for b in machine.links for row in WRENCH_ROWS
@@ -168,10 +171,6 @@ def _filled(n: int, parts: list[tuple[int, OfTime]], t: float) -> Array:
     for k, f in parts:
         out[k] = f(t)
     return out
-
-
-def _force_unit(machine: Machine, coordinate: str) -> str:
-    return "N" if machine.coordinate_kinds[machine.coordinates.index(coordinate)] == "sliding" else "N*m"
 
 
 def _start(loaded: Loaded[SimulateFile], machine: Machine) -> tuple[Array, Array]:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
+from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.draws import _gaussian, _Physical, _rejection, _slice, _start, physical_sets
-from veridyn.identify.estimate import identify
+from veridyn.identify.delivery import _gaussian, _Physical, _rejection, _slice, _start, physical_sets
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.estimators.prior import Prior, prior_moments
@@ -64,7 +64,7 @@ def coverage(fits: int, draws: int, seed: int) -> tuple[float, int]:
         phi = machine_of_prior(prior, rng)
         measured = W @ phi + NOISE * rng.standard_normal((len(motion), len(NOISE)))
         # One diagnosis in a hundred warns where nothing is wrong; coverage does not depend on it.
-        sets = identify(truth(), replace(motion, forces=measured), prior, diagnose="off").draws(draws, rng)
+        sets = identify(truth(), replace(motion, forces=measured), prior).draws(draws, rng)
         assert_physical(truth(), sets[:20])
         low, high = np.quantile(sets, [0.05, 0.95], axis=0)
         hits.append((low <= phi) & (phi <= high))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.arrays import Array
-from veridyn.files.mesh.triangles import (
+from veridyn.files.triangles import (
     LARGEST_FILE,
     MOST_NODES,
     MOST_TRIANGLES,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import FileError
-from veridyn.files.mesh.load import load_mesh
+from veridyn.files.meshes import load_mesh
 
 trimesh = pytest.importorskip("trimesh", reason="trimesh is what meshes are compared with")
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"

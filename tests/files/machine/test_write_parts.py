@@ -9,8 +9,8 @@ import pytest
 
 from strangers.graph_machines import rssr, slider_crank
 from strangers.natural_mechanisms import rack_and_pinion, turning_fourbar
+from veridyn.files.machine.write_parts import differences, equal_parts
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
-from veridyn.model.differences import differences, equal_parts
 from veridyn.model.elements.element import Element, damper
 from veridyn.model.link import Link, LinkCapsule
 from veridyn.model.load import Drive

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from veridyn.errors import FileError
-from veridyn.files.mesh import load
-from veridyn.files.mesh.load import load_mesh
-from veridyn.files.mesh.triangles import Triangles, fans, placed
+from veridyn.files import meshes
+from veridyn.files.meshes import load_mesh
+from veridyn.files.triangles import Triangles, fans, placed
 
 SPENT = 128  # MiB that refusing all of them may take; each asks for more than that
 MEASURED = """
 import sys
 from pathlib import Path
 from veridyn.errors import FileError
-from veridyn.files.mesh.load import load_mesh
+from veridyn.files.meshes import load_mesh
 peak = lambda: int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 before = peak()
 for file in sorted(Path(sys.argv[1]).iterdir()):
@@ -127,7 +127,7 @@ def test_what_is_refused_is_told_with_its_limit(tmp_path: Path, monkeypatch: pyt
         (tmp_path / name).write_bytes(BOMBS[name])
         with pytest.raises(FileError, match=said):
             load_mesh(tmp_path / name)
-    monkeypatch.setattr(load, "LARGEST_FILE", 10)
+    monkeypatch.setattr(meshes, "LARGEST_FILE", 10)
     with pytest.raises(FileError, match="it is too large"):
         load_mesh(tmp_path / "a.glb")
 

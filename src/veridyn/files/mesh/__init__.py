@@ -1,1 +1,0 @@
-"""Triangles of mesh files: STL, OBJ, PLY, GLB and COLLADA."""
