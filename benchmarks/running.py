@@ -5,7 +5,8 @@ each tick held: the error at the end against veridyn's own run with steps of 10 
 its `rollout`, in which nothing is Python, under the forces that the controllers gave; veridyn computes its controllers too. Then 256
 sets of parameters on both cores, side by side in vector registers; the residual with Jacobian of 49 parameters of a machine of four legs of
 three joints, with steps of order four; that of a measured Go2 as its study fits it (VERIDYN_DATA), all numbers of its drives; steps of a
-four-bar linkage over its joints and of a crane in natural coordinates; and the fit of EMPS by simulation beside SciPy's on a compiled loop.
+four-bar linkage over its joints and of a crane in natural coordinates; of the 7-joint arm with a wrench on its last link, a function of
+Python, and of a buggy on four tyres over a bump, its rack prescribed; and the fit of EMPS by simulation beside SciPy's on a compiled loop.
 """
 
 from __future__ import annotations
@@ -263,6 +264,34 @@ def loops() -> dict[str, float]:
     return found
 
 
+def outside() -> dict[str, float]:
+    """Steps of order four per second of CPU: an arm with a wrench, and a buggy on its tyres, with its share of real time."""
+    from veridyn.mechanics.ground.road import Bump
+    from veridyn.papers.buggy.drive import BuggyDrive, drive, settle
+    from veridyn.papers.buggy.machine import buggy
+
+    machine, t = arm(), np.linspace(0.0, 1.0, 101)
+    still = np.zeros(LINKS)
+    pushed = vd.dynamics.Inputs(
+        wrenches=lambda t, q, qd: {f"link{LINKS}": np.array([1.0, 2.0, np.sin(t), 0.1, 0.2, 0.0])}
+    )
+    car, how = buggy(), BuggyDrive(duration=2.0, rack=0.005, step=2e-3)
+    start, road, spent = settle(car), Bump(0.3, 0.5, 0.03), []
+    for run in (
+        lambda: vd.dynamics.integrate(machine, t, still, still, pushed, method=vd.dynamics.Method("RK4", step=STEP)),
+        lambda: drive(car, how, road=road, start=start),
+    ):
+        assert run().stepped_by_python == ""  # compiled or loaded now
+        before = time.process_time()
+        run()
+        spent.append(time.process_time() - before)
+    return {
+        "arm_wrench_steps_per_second": 1.0 / STEP / spent[0],
+        "buggy_steps_per_second": how.duration / how.step / spent[1],
+        "buggy_times_real_time": how.duration / spent[1],
+    }
+
+
 def emps() -> dict[str, float]:
     """CPU seconds of both fits by simulation, in turn, and rms in mm on the file with pulses; nothing without the log."""
     if not (Path(os.environ.get("VERIDYN_DATA", "")) / "emps").is_dir():
@@ -283,7 +312,15 @@ def emps() -> dict[str, float]:
 
 def lines() -> list[str]:
     """What `make bench` writes."""
-    one, many, legs, real, closed, axis = one_trajectory(), many_sets(), four_legs(), go2(), loops(), emps()
+    one, many, legs, real, closed, pushed, axis = (
+        one_trajectory(),
+        many_sets(),
+        four_legs(),
+        go2(),
+        loops(),
+        outside(),
+        emps(),
+    )
     quick, errors = one["veridyn_steps_per_second"] / 1e3, (one["veridyn_error_rad"], one["mujoco_error_rad"])
     return [
         f"- 7-joint arm under PD at 1 kHz, steps of order four: {quick:,.0f} thousand steps a second, "
@@ -299,6 +336,9 @@ def lines() -> list[str]:
         f"- Steps of order four: four-bar linkage {closed['linkage_steps_per_second'] / 1e3:,.0f} thousand a second, crane in natural "
         f"coordinates {closed['crane_steps_per_second'] / 1e3:,.1f}; 1 s by DOP853 in {closed['linkage_chosen_s']:.2f} and "
         f"{closed['crane_chosen_s']:.2f} s.",
+        f"- Under what acts from outside, steps of order four: 7-joint arm with a wrench from Python "
+        f"{pushed['arm_wrench_steps_per_second'] / 1e3:,.0f} thousand a second of CPU, buggy on four tyres "
+        f"{pushed['buggy_steps_per_second'] / 1e3:,.1f}, which is {pushed['buggy_times_real_time']:.1f} times real time at 2 ms.",
         *([f"- EMPS by simulation, without diagnosis: {axis['emps_veridyn_s']:.2f} s of CPU, SciPy on a compiled loop "
            f"{axis['emps_scipy_s']:.2f} s; {axis['emps_pulses_mm']:.2f} mm on the pulses."] if axis else []),
     ]  # fmt: skip
@@ -309,7 +349,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
-    found = {**one_trajectory(), **many_sets(), **four_legs(), **go2(), **loops(), **emps()}
+    found = {**one_trajectory(), **many_sets(), **four_legs(), **go2(), **loops(), **outside(), **emps()}
     if asked.json:
         print(json.dumps(found))
         return

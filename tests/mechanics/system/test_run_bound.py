@@ -14,7 +14,7 @@ from veridyn.errors import ModelError, SimulationError
 from veridyn.machines.described import delta, linkage
 from veridyn.mechanics.system import integrate as module
 from veridyn.mechanics.system.compiled_run import CompiledRun
-from veridyn.mechanics.system.fixed_steps import CLOSING_RATE, is_plainly_bound
+from veridyn.mechanics.system.fixed_steps import CLOSING_RATE, stepped_by_python
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.tree.loops.assembly import assembled, loop_values
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -173,12 +173,13 @@ def test_what_runs_away_is_named_with_time_and_joint():
 
 def test_what_is_compiled_and_what_is_not():
     tree = tree_of(linkage())
-    assert is_plainly_bound(tree, Inputs(), FINE)
-    assert not is_plainly_bound(tree, Inputs(), Method())
-    assert not is_plainly_bound(tree, Inputs(wrenches=lambda t, q, qd: {}), FINE)
+    assert stepped_by_python(tree, Inputs(), FINE, TIMES) == ""
+    assert stepped_by_python(tree, Inputs(wrenches=lambda t, q, qd: {}), FINE, TIMES) == ""
+    assert stepped_by_python(tree, Inputs(), FINE, TIMES**2) == "samples at unequal intervals"
     rubbing = floating().with_elements([coulomb(floating().coordinates[0], 0.1)])
-    assert is_plainly_bound(rubbing, Inputs(), FINE)
-    assert not is_plainly_bound(rubbing, Inputs(), replace(FINE, friction_speed=0.0))
+    assert stepped_by_python(rubbing, Inputs(), FINE, TIMES) == ""
+    stiff = replace(FINE, friction_speed=0.0)
+    assert stepped_by_python(rubbing, Inputs(), stiff, TIMES) == "dry friction that holds on a free base"
     with pytest.raises(ModelError, match="open machine on a fixed base"):
         CompiledRun(tree)
     assert CompiledRun(tree, closing_rate=CLOSING_RATE).size == 2 * tree.n

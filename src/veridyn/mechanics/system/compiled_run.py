@@ -24,6 +24,7 @@ from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_kernel import compiled_rate, compiled_run
 from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
+from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.simulation import checked_forces
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
@@ -62,7 +63,8 @@ class CompiledRun:
     `closing_rate`: rad/s, with which openings of loops die out; where it is given, machines with loops and on a free base run too
     (:mod:`veridyn.mechanics.system.run_bound`), without sensitivities, joint controllers and bristles. `rates_alone`: it
     serves :meth:`rate_at`, and :meth:`run` is not called. `often`: the step of a small machine is compiled as one formula
-    (:mod:`veridyn.mechanics.system.run_formula`), which takes some tenths of a second once; results agree to rounding.
+    (:mod:`veridyn.mechanics.system.run_formula`), which takes some tenths of a second once; results agree to rounding. `outside`: what acts
+    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_outside`), with a `closing_rate`.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class CompiledRun:
         lanes: int = 1,
         closing_rate: float | None = None,
         rates_alone: bool = False,
+        outside: Outside | None = None,
         often: bool = False,
     ) -> None:
         self.tree = tree = tree_of(machine)
@@ -85,7 +88,8 @@ class CompiledRun:
             found = "loops" if tree.loops else "a free base"
             what = "a compiled run is that of an open machine on a fixed base."
             raise ModelError(what, where=tree.name, found=found, hint="integrate() knows loops and free bases.")
-        tree.check_unprescribed("a compiled run")
+        if outside is None:
+            tree.check_unprescribed("a compiled run")
         self.law, self.servo, self.varied = law, servo, varied
         self._layout = RunLayout(
             tree,
@@ -96,6 +100,7 @@ class CompiledRun:
             law is not None,
             closing_rate=closing_rate or 0.0,
             rates_alone=rates_alone,
+            outside=outside,
             often=often,
         )
         self.size, self.record, self.at = self._layout.size, self._layout.record, self._layout.at

@@ -23,13 +23,12 @@ from veridyn.mechanics.system.compiled_run import NearSingular
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
 from veridyn.mechanics.system.fixed_steps import (
     CLOSING_RATE,
-    acts_plainly,
     compiled_rates,
     compiled_steps,
     has_equal_intervals,
     has_jumps,
     is_plain,
-    is_plainly_bound,
+    stepped_by_python,
     trajectory_of,
 )
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
@@ -247,32 +246,32 @@ def integrate(
             or "Try a smaller step, or look for a force that feeds on itself.",
         )
 
-    bound = acting.inputs.sampled is None and is_plainly_bound(tree, acting.inputs, how)
-    if engine == "compiled" and bound and has_equal_intervals(clock):
+    python = stepped_by_python(tree, acting.inputs, how, clock) if how.name == "RK4" else ""
+    if how.name == "RK4" and engine == "compiled" and not python:
         rate(float(clock[0]), y0)  # a start without accelerations is named by its singular values
         try:
-            found = compiled_steps(acting, clock, y0, how, values, progress)
+            found = compiled_steps(system, clock, y0, how, values, progress)
         except NearSingular:  # stepped below, each state by its singular values
-            pass
+            python = "a position that is nearly singular"
         else:
             if tree.loops:
                 refuse_crossing(system, clock, found.motion.q)
-            return found
+            return replace(found, motion=with_held_forces(tree, found.motion, values))
     holding = None
+    rates: Callable[[float, Array], Array] = rate
+    if engine == "compiled" and not has_jumps(tree, how):
+        if acting.inputs.sampled is None:  # which holds nothing yet
+            rate(float(clock[0]), y0)  # a start without accelerations is named
+        rates = compiled_rates(acting, float(clock[0]), y0, values, how, rate, report)
     if how.name == "RK4":
         mend = mended if tree.loops or tree.held else None
         holding = None if dry is None else _holding(system, dry, rate)
         advance = None if holding is None else _alone(holding)
 
         def path_along(times: Array, y: Array) -> Array:
-            return march(tableau("RK4"), rate, times, y, how.step, mend, advance)
+            return march(tableau("RK4"), rates, times, y, how.step, mend, advance)
     else:
         hint = "Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away."
-
-        rates: Callable[[float, Array], Array] = rate
-        if engine == "compiled" and acts_plainly(tree, acting.inputs) and not has_jumps(tree, how):
-            rate(float(clock[0]), y0)  # a start without accelerations is named
-            rates = compiled_rates(acting, values, how, rate, report)
 
         def path_along(times: Array, y: Array) -> Array:
             return adaptive_path(rates, times, y, how, tree.name, hint, names)
@@ -283,7 +282,7 @@ def integrate(
     if tree.loops:
         refuse_crossing(system, clock, path[:, positions])
     found = _trajectory(system, clock, path, holding)
-    return replace(found, motion=with_held_forces(tree, found.motion, values))
+    return replace(found, motion=with_held_forces(tree, found.motion, values), stepped_by_python=python)
 
 
 def _sampled_path(path_along: Callable[[Array, Array], Array], system: StateRates, clock: Array, y: Array) -> Array:

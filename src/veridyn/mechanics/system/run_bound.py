@@ -1,4 +1,5 @@
-"""Machines with loops or on a free base in a compiled run: their accelerations, and the way back to closed loops after each step.
+"""Machines with loops, on a free base, or on which more acts than forces and signals, in a compiled run: their accelerations, and the way
+back to closed loops after each step.
 
     M a + Φ_qᵀ λ = Γ − h,    Φ_q a = −bias − 2 ω Φ̇ − ω² Φ
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import address_of, core, kept
+from veridyn.mechanics.system.run_outside import act, lead
 from veridyn.mechanics.system.run_record import (
     ACC,
     ACCELERATE,
@@ -36,11 +38,15 @@ from veridyn.mechanics.system.run_record import (
     FORCE,
     FORWARD_KERNEL,
     FREE,
+    FREED,
     FROM_STATE,
     GIVEN,
     INVERSE,
     INVERSE_KERNEL,
     LAW_FAILED,
+    LED,
+    LED_AT,
+    LED_MOTION,
     LOOP_ROW,
     LOOPS,
     LOOPS_KERNEL,
@@ -99,8 +105,8 @@ def set_base(I: Numbers, W: Array, y: int) -> None:
 @core
 def loop_accelerations(I: Numbers, W: Array) -> bool:
     """ACC of the state that kernels read under the forces there; False where a pivot is nearly zero."""
-    n, m, first = I[COUNT], I[COUNTED], 6 * I[FREE]
-    rows, omega, given = n + first, W[I[CLOSING]], I[GIVEN]
+    n, counted, first = I[COUNT], I[COUNTED], 6 * I[FREE]
+    rows, m, omega, given = n + first, counted + I[LED], W[I[CLOSING]], I[GIVEN]
     call_kernel(I, MASS_KERNEL)
     call_kernel(I, INVERSE_KERNEL)
     call_kernel(I, LOOPS_KERNEL)
@@ -116,7 +122,7 @@ def loop_accelerations(I: Numbers, W: Array) -> bool:
             K[i, j] = mass[i * rows + j] * unit[i] * unit[j] / scale
         acting = W[given + 2 * n + i - first] if i >= first else 0.0
         right[i] = (acting - h[i]) * unit[i] / scale
-    for e in range(m):
+    for e in range(counted):
         loop = view(W, I[LOOPS] + I[I[LOOP_ROW] + e] * (n + 2), n + 2)
         opens = 0.0
         for j in range(first):
@@ -127,6 +133,12 @@ def loop_accelerations(I: Numbers, W: Array) -> bool:
         for k in range(m):
             K[rows + e, rows + k] = 0.0
         right[rows + e] = -loop[n + 1] - 2.0 * omega * opens - omega * omega * loop[n]
+    for i in range(I[LED]):
+        e, at = rows + counted + i, first + I[I[LED_AT] + i]
+        for j in range(size):
+            K[e, j] = K[j, e] = 0.0
+        K[e, at] = K[at, e] = 1.0
+        right[e] = W[I[LED_MOTION] + 2 * I[LED] + i] / unit[at]
     pivots = I[I[PIVOT_BORDER] : I[PIVOT_BORDER] + size]
     if not dense.factor(K, pivots) or not is_regular(K):
         return False
@@ -150,10 +162,12 @@ def bound_rate(I: Numbers, W: Array, y: int, slope: int) -> int:
         set_base(I, W, y)
     if law_forces(I, W) != DONE:
         return LAW_FAILED
+    lead(I, W, y)
     for j in range(n):
         W[given + 2 * n + j] = W[I[FORCE] + j] + W[I[PUSH] + j]
         if not (abs(W[q + j]) < LARGEST_ANGLE_RAD and abs(W[v + j]) < np.inf):
             return ESCAPED
+    act(I, W)
     if I[EQUATIONS]:
         if not loop_accelerations(I, W):
             return SINGULAR
@@ -189,7 +203,7 @@ def close_loops(I: Numbers, W: Array, y: int) -> int:
     """Move the state W[y …] to the nearest closed one, steps of least norm in the coordinates' units."""
     n, m, given = I[COUNT], I[COUNTED], I[GIVEN]
     q, v = y + 7 * I[FREE], y + 13 * I[FREE] + n
-    unit = view(W, I[UNIT] + 6 * I[FREE], n)
+    unit = view(W, I[FREED], n)
     square, right = W[I[BORDER] : I[BORDER] + m * m].reshape(m, m), W[I[BORDER_RIGHT] : I[BORDER_RIGHT] + m]
     pivots = I[I[PIVOT_BORDER] : I[PIVOT_BORDER] + m]
     for _ in range(MAX_NEWTON_STEPS):
@@ -231,12 +245,13 @@ def close_loops(I: Numbers, W: Array, y: int) -> int:
 
 @kept
 def bound_part(i_at: int, i_size: int, w_at: int, w_size: int, what: int, instant: float, h: float, unused: int) -> int:
-    """ACCELERATE: rates of the state FROM_STATE. CLOSE: Y with closed loops. I and W by address and length."""
+    """ACCELERATE: rates of the state FROM_STATE. CLOSE: Y as prescribed and with closed loops. I and W by address and length."""
     I = carray(as_pointer(i_at), (i_size,), np.int64)
     W = carray(as_pointer(w_at), (w_size,), np.float64)
     if what == ACCELERATE:
         return bound_rate(I, W, I[FROM_STATE], I[TO_SLOPE])
-    return close_loops(I, W, I[Y])
+    lead(I, W, I[Y])
+    return close_loops(I, W, I[Y]) if I[EQUATIONS] else DONE
 
 
 @cache

@@ -44,6 +44,7 @@ from veridyn.mechanics.system.run_record import (
     LANES,
     LAW,
     LAW_SLOPES,
+    LED,
     MASS,
     MASS_KERNEL,
     OUT_ROW,
@@ -261,7 +262,7 @@ def run(
                             status = call_part(I, FRICTION_CODE, W, STEP, s * h, h, int(sensitive))
                         else:
                             status = smooth_step(I, W, s * h, h, int(sensitive), 1 if known and s == 0 else 0)
-                        if I[EQUATIONS] and status == DONE:
+                        if I[EQUATIONS] + I[LED] and status == DONE:
                             status = call_part(I, BOUND_CODE, W, CLOSE, 0.0, 0.0, 0)
             if status != DONE:
                 reached[0], reached[1] = r, k * step + W[clock + INSTANT]

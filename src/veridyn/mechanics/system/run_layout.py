@@ -22,6 +22,7 @@ from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, bound_a
 from veridyn.mechanics.system.run_bristles import CONSTANTS, BristleElements
 from veridyn.mechanics.system.run_formula import SLOPE, STATE, is_short, step_kernel, tangent_kernel
 from veridyn.mechanics.system.run_friction import friction_address
+from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
 from veridyn.mechanics.system.stepper import Tableau
 from veridyn.mechanics.tree.dynamics.engine import Compiled, compiled, uniform_values
@@ -76,7 +77,7 @@ class RunLayout:
     `lanes` above 1 are runs without sensitivities, without such a law, and without dry friction that holds. Machines with loops, whose
     openings die out with `closing_rate`, and those on a free base have one lane and no sensitivities.
     `rates_alone`: nothing is stepped, so that kernels that only runs need are not made. `often`: it is stepped so often that the step of a
-    small machine is made one formula.
+    small machine is made one formula. `outside`: what acts besides forces and signals.
     """
 
     tree: Tree
@@ -88,6 +89,7 @@ class RunLayout:
     lanes: int = 1
     closing_rate: float = 0.0
     rates_alone: bool = False
+    outside: Outside | None = None
     often: bool = False
     dry: DryFriction | None = field(init=False)
     bristles: BristleElements = field(init=False)
@@ -100,11 +102,11 @@ class RunLayout:
         tree, speed, varied = self.tree, self.friction_speed, self.varied
         self.dry = dry_friction(tree, np.zeros(len(tree.parameters))) if speed == 0.0 else None
         self.bristles = BristleElements.of(tree)
-        rows = tuple(range(self.rates))
-        requests = {"FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed)}
+        rows, bodies = tuple(range(self.rates)), self.outside.bodies if self.outside else ()
+        requests = {"FORWARD_KERNEL": Request("forward_checked", rows, bodies=bodies, friction_speed=speed)}
         if tree.loops:
             requests = {
-                "INVERSE_KERNEL": Request("inverse", rows, friction_speed=speed),
+                "INVERSE_KERNEL": Request("inverse", rows, bodies=bodies, friction_speed=speed),
                 "LOOPS_KERNEL": Request("loop_motion"),
             }
         if tree.loops or (tree.base == "fixed" and not self.rates_alone):
@@ -185,24 +187,27 @@ class RunLayout:
         soft = len(self.bristles.state)
         equations = sum(COUNTS[loop.joint] for loop in tree.loops)
         counted = [int(row) for row in assembled(tree).rows] if tree.loops else []
-        border = rates + len(counted) if tree.loops else 0
-        bound = bool(tree.loops) or tree.base == "free"
+        border = rates + len(counted) + len(tree.held) if tree.loops else 0
+        bound, outside = bool(tree.loops) or tree.base == "free" or self.outside is not None, self.outside or Outside()
         lengths |= {"BASE": BASE_SIZE, "INVERSE": rates, "LOOPS": equations * (n + 2), "BORDER": border**2, "BORDER_RIGHT": border,
             "UNIT": rates, "CLOSING": 1, "P_INVERSE": parameters.get("P_INVERSE", 0), "P_LOOPS": parameters.get("P_LOOPS", 0),
             "P_STEP": parameters.get("P_STEP", 0), "P_TANGENT": parameters.get("P_TANGENT", 0),
             "LEAP": 3, "NEARNESS": stages, "ACTING": elements}  # fmt: skip
+        lengths |= outside.lengths(tree)
         lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(CONSTANTS)}
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
         none = [0] * m
         lists = [
             [i for i, _ in kinds], [kind for _, kind in kinds], none, none, none, none, none, none * 2, range(largest), *sensitive.lists(),
             *self._bristle_lists(sensitive), self._loaded(), counted, range(border),
+            *outside.lists(tree),
         ]  # fmt: skip
         header = [
             n * lanes, s * lanes, size * lanes, len(tree.signals) * lanes, stages, m, elements, 0, 0, len(sensitive.blocks), length,
             constants, len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
             int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
             friction_address() if m else 0, 0 if varied is None else sensitivity_address(), lanes, soft * lanes,
+            *outside.header(tree),
             bound_address() if bound else 0, int(tree.base == "free"), equations, len(counted), 0, 0,
             int("STEP_KERNEL" in made),
         ]  # fmt: skip
@@ -218,6 +223,7 @@ class RunLayout:
         place |= {f"s.{name}": at["GIVEN"] + (4 * n + j) * lanes for j, name in enumerate(tree.signals)}
         for first, symbol, count in ((0, "x", 3), (3, "e", 4), (7, "v", 3), (10, "w", 3)):
             place |= {f"{symbol}.{j}": at["BASE"] + first + j for j in range(count)}
+        place |= outside.places(tree, at)
         leap = {"y": "Y", "step": "LEAP", "before": "BEFORE", "after": "AFTER", "push": "PUSH", "friction": "ACTING"}
         for symbol, section in leap.items():
             place |= {f"{symbol}.{j}": at[section] + j for j in range(lengths[section])}
@@ -247,6 +253,7 @@ class RunLayout:
             unit = np.concatenate([np.ones(rates - n), assembled(tree).unit if tree.loops else np.ones(n)])
             record.W[at["UNIT"] : at["UNIT"] + rates], record.W[at["CLOSING"]] = unit, self.closing_rate
             record.W[at["BASE"] + GRAVITY : at["BASE"] + GRAVITY + 3] = tree.gravity
+            outside.connect(tree, record, at, place)
         record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
 
     def _written(self, name: str, one: Compiled, at: Mapping[str, int], sensitive: ColumnLayout) -> list[int]:

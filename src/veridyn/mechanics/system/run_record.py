@@ -25,17 +25,20 @@ Numbers = NDArray[np.int64]
 # `friction_code`, `sensitivity_code`: addresses of what only runs with friction that holds or with sensitivities need, 0 in others.
 # `bristles`: elements whose deflection follows paths exactly.
 # `bound_code`: address of what machines with loops or on a free base need, 0 in others; `free`: whether the base is; `equations` of loops,
-# of which `counted` are independent; `from_state`, `to_slope`: where the state and the slope of a call begin.
+# of which `counted` are independent; `led`: prescribed coordinates, `wheels` on a road, `placed`: rows that loads at places act on, see
+# :mod:`veridyn.mechanics.system.run_outside`; `from_state`, `to_slope`: where the state and the slope of a call begin.
 # `written_out`: whether a step is one formula, which has no lists to go through.
 # `lanes`: runs side by side; `n`, `states`, `size` and `signals` count all of them.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
     "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code", "lanes", "bristles",
+    "led", "wheels", "placed",
     "bound_code", "free", "equations", "counted", "from_state", "to_slope", "written_out",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
     FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE, LANES, BRISTLES,
+    LED, WHEELS, PLACED,
     BOUND_CODE, FREE, EQUATIONS, COUNTED, FROM_STATE, TO_SLOPE, WRITTEN_OUT,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
@@ -57,6 +60,9 @@ SECTIONS = (
     # joint controllers: gains, limits, zeros and ages of measurements, friction by load, feed-forward and command at an instant with its
     # slope, integrals, past states, and sensitivities
     "KP", "KI", "KD", "LIMIT", "ZERO", "AGE", "LOAD", "BACKDRIVE", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
+    # what acts from outside: q, q̇ and q̈ of prescribed coordinates, units of the others; the road, places of wheels; wrenches on bodies,
+    # loads at places, their generalised forces, and all on the root
+    "LED_MOTION", "FREED", "ROAD", "PLACES", "WRENCHES", "LOADS", "PUSHED", "ROOT_WRENCH",
     # bristles: combinations (b, n), and deflection, ratio and speed of each
     "BRISTLE_C", "BRISTLE_CONSTANT",
     # bound machines: of a free base position, quaternion, velocity and ω in its own axes, 0, and gravity; h; Φ_q, Φ and bias of Φ̈;
@@ -76,6 +82,7 @@ SECTIONS = (
     PUSH, H, H_WORK, RIGHT, LOW, HIGH, BOUNDED, ROOM, ARRIVING, ARRIVED, LEAVING,
     S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
     KP, KI, KD, LIMIT, ZERO, AGE, LOAD, BACKDRIVE, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
+    LED_MOTION, FREED, ROAD, PLACES, WRENCHES, LOADS, PUSHED, ROOT_WRENCH,
     BRISTLE_C, BRISTLE_CONSTANT,
     BASE, INVERSE, LOOPS, BORDER, BORDER_RIGHT, UNIT, CLOSING,
     LEAP, NEARNESS, ACTING,
@@ -92,12 +99,14 @@ SECTIONS = (
 # LOADED[j]: the combination with dry friction that is coordinate j alone, −1 where there is none.
 # BRISTLE_PLACE[2b …]: where the deflection of bristles b lies in a state, and in the rows of its block; BRISTLE_COLUMN[4b …]: columns of
 # its block by deflection, ratio and speed, −1 where it is not varied, and the block.
-# LOOP_ROW: the equations of loops that count.
+# LOOP_ROW: the equations of loops that count. LED_AT: the prescribed coordinates; ROAD_AT: which signals each wheel reads of the road;
+# PLACES_CALL, PUSHED_CALL: addresses of the kernels of wheels' places and of loads, as of KERNELS.
 LISTS = (
     "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
     "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",
     "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW", "SERVO_AT", "GAIN_COLUMN",
     "BRISTLE_PLACE", "BRISTLE_COLUMN", "LOADED", "LOOP_ROW", "PIVOT_BORDER",
+    "LED_AT", "ROAD_AT", "PLACES_CALL", "PUSHED_CALL",
 )  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (
@@ -105,6 +114,7 @@ _after = len(HEADER) + 3 * len(SECTIONS)
     COORDINATE_FROM, COORDINATE, STATE_FROM, STATE, COLUMN_FROM, COLUMN, COMBINATION_FROM, COMBINATION,
     BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW, SERVO_AT, GAIN_COLUMN,
     BRISTLE_PLACE, BRISTLE_COLUMN, LOADED, LOOP_ROW, PIVOT_BORDER,
+    LED_AT, ROAD_AT, PLACES_CALL, PUSHED_CALL,
 ) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
 _after += 2 * len(LISTS)
 KERNELS = (

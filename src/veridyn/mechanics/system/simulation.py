@@ -86,7 +86,8 @@ class Trajectory:
 
     `states`: those that elements have of their own, (N,) by name ("fl_q1.z"); they are among the signals of the motion too.
     `loads`: forces and torques that acted at places and on bodies, (N, 3) by name; drives are among the forces of the motion.
-    `commands`: what controllers were asked for, (N,) by coordinate.
+    `commands`: what controllers were asked for, (N,) by coordinate. `stepped_by_python`: why steps of RK4 were not made in machine code,
+    which is quicker; nothing where they were, or where an integrator chose its steps.
     """
 
     motion: Motion
@@ -95,6 +96,7 @@ class Trajectory:
     states: Mapping[str, Array] = field(default_factory=dict)
     loads: Mapping[str, Array] = field(default_factory=dict)
     commands: Mapping[str, Array] = field(default_factory=dict)
+    stepped_by_python: str = ""
 
 
 def checked_forces(forces: Forces, t: float, q: Array, qd: Array, coordinates: Sequence[str]) -> Array:

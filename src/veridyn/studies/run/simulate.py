@@ -224,6 +224,8 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
         coarser = _difference(m.q, lambda: again.run(machine, _checking(progress)).motion.q)
     log = same_start(read_log(loaded, sensors, truth, np.random.default_rng(s.seed)))
     energies, words = np.column_stack([e.kinetic, e.gravity, e.elastic]), _manoeuvre_words(setup.manoeuvre)
+    if trajectory.stepped_by_python:
+        words["integrator"] += f"; stepped in Python: {trajectory.stepped_by_python}"
     found = energies, setup.conservative, openings, errors
     return SimulateRun(machine, trajectory, truth, log, seconds, _hashes(loaded), words, s.accept, coarser, *found)
 

@@ -26,12 +26,13 @@ from veridyn.mechanics.tree.loops.equations import equations as loop_equations
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import all_rows, columns, equations_of_motion, mass_entries, state_rates
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols
-from veridyn.mechanics.tree.recursion.newton_euler import State, jacobian_entries, outward, rigid_rows
-from veridyn.mechanics.tree.recursion.sensing import Moving, Output, moving, reading, sizes
+from veridyn.mechanics.tree.recursion.newton_euler import State, frames_in_root, jacobian_entries, outward, rigid_rows
+from veridyn.mechanics.tree.recursion.sensing import Moving, Output, load_rows, moving, reading, sizes
 from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.load import Drive, components
 from veridyn.model.machine import Machine
-from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, skew
+from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, rotation_matrix, skew
 from veridyn.symbolic.expression import Expression, Graph, Number, along, forward, live, reverse, seeded
 
 
@@ -230,6 +231,20 @@ def _wheel_places(s: Symbols, request: Request) -> dict[Label, Number]:
     return {(i, k): place[k] for i, place in enumerate(places) for k in range(2)}
 
 
+def _pushed(s: Symbols, request: Request) -> dict[Label, Number]:
+    """(row,): the generalised forces of the loads at places, whose components are c.0, c.1 … in their order."""
+    still, free = [0.0] * s.tree.n, s.tree.base == "free"
+    w, x, y, z = (s.graph.input(f"e.{k}") for k in range(4))
+    R = rotation_matrix((w, x, y, z)) if free else IDENTITY
+    o = outward(s.tree, State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still), s.graph)
+    frames, found = frames_in_root(s.tree, o), dict[Label, Number]()
+    placed = [(load, k) for load in s.tree.loads if not isinstance(load, Drive) for k in range(components(load))]
+    for i, (load, component) in enumerate(placed):
+        for r, value in load_rows(s.tree, load, o, frames, component, R).items():
+            found[r,] = add(found.get((r,), 0.0), mul(s.graph.input(f"c.{i}"), value))
+    return found
+
+
 def _mass(s: Symbols, request: Request) -> dict[Label, Number]:
     still = [0.0] * s.tree.n
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
@@ -320,6 +335,7 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "run_derivatives": _run_derivatives,
     "state_rates": _state_rates,
     "wheel_places": _wheel_places,
+    "pushed": _pushed,
     "mass": _mass,
     "forward": _forward,
     "forward_checked": _forward_checked,
