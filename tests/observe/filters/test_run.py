@@ -240,7 +240,8 @@ def test_rows_of_many_steps_are_kept_as_single_steps_are():
     """Rows in the order of `PassageLayout`, four of six that a call has room for: every array, and the belief at the end."""
     layout, rng = PassageLayout(5, 3, 2), np.random.default_rng(9)
     rows = rng.standard_normal((6, layout.size))
-    rows[:, -5:-3], rows[:, -2] = rng.integers(0, 5, (6, 2)), rng.integers(0, 3, 6)
+    end = layout.short
+    rows[:, end - 5 : end - 3], rows[:, end - 2] = rng.integers(0, 5, (6, 2)), rng.integers(0, 3, 6)
     system, t = SimpleNamespace(states=("a", "b", "c"), outputs=("y", "z")), np.arange(7.0)
     for kept in (lambda: _History(system, 7, 5), lambda: RunLikelihood(7, 3, 2, 5)):
         together, singly = kept(), kept()
@@ -265,11 +266,11 @@ class Adding:
     def row(self, x, value, sigma):
         layout = PassageLayout(1, 1, 1)
         row = np.zeros(layout.size)
-        row[0], row[1], row[layout.size - 6] = x, sigma**2, value
+        row[0], row[1], row[layout.short - 6] = x, sigma**2, value
         return row
 
-    def marched(self, belief, u, t, values, flags, inputs, sigma):
-        assert len(t) == len(values) == len(flags) == len(inputs) == len(sigma) <= 500
+    def marched(self, belief, u, t, values, flags, inputs, sigma, whole):
+        assert whole and len(t) == len(values) == len(flags) == len(inputs) == len(sigma) <= 500
         taken = min(next(self.bites, 0), len(t))
         before = np.vstack([u, inputs])[:taken, 0]
         x = belief.x[0] + np.cumsum(before)
@@ -308,17 +309,18 @@ def test_steps_are_taken_together_where_machine_code_takes_them(bites, expected)
 
 
 def test_results_that_are_held_together_fit_the_cache():
-    """A row of `PassageLayout` a step: of a state of 40 with 12 readings at most 500,000 numbers are held, and hardly fewer."""
+    """A short row of `PassageLayout` a step: of a state of 40 with 12 readings at most 500,000 numbers are held, and hardly fewer."""
 
     class Refusing:
-        def marched(self, belief, u, t, *rest):
+        def marched(self, belief, u, t, *rest, whole):
+            assert not whole
             raise StopIteration(len(t))
 
     n, m, N = 40, 12, 600
     log = Measurements(np.arange(float(N)), np.zeros((N, m)), tuple(f"y{k}" for k in range(m)))
     with pytest.raises(StopIteration) as found:
         fill(RunLikelihood(N, n, m, n), Refusing(), EKF(), log, Belief(np.zeros(n), np.eye(n)))
-    assert 0.95 < found.value.value * PassageLayout(n, n, m).size / 500_000 < 1.05
+    assert 0.95 < found.value.value * PassageLayout(n, n, m).short / 500_000 < 1.05
 
 
 def test_a_replay_reports_every_hundredth_stamp_and_the_last():
