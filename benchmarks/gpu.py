@@ -125,12 +125,12 @@ def pack(folder: Path) -> None:
         full = {"inverse": inverse_dynamics(machine, m, engine="compiled"), "forward": a}
         one: dict[str, Any] = {"name": machine.name, "kernels": {}, "tree": peer_tree(machine)}
         for what, request in requests.items():
-            f = formula(machine, request)
+            f = formula(tree_of(machine), request)
             k = emit_ptx(f.graph, f.outputs, f.samples, f.parameters, what)
             key = f"{number}.{what}"
             (folder / f"{key}.ptx").write_text(k.text)
             arrays[f"{key}.inputs"] = np.array(sample_arrays(tree_of(machine), m, k.samples))
-            arrays[f"{key}.parameters"] = uniform_values(machine, machine.parameters.values, k.parameters)
+            arrays[f"{key}.parameters"] = uniform_values(tree_of(machine), machine.parameters.values, k.parameters)
             expected = (
                 [D[:, r, c] for r, c in f.labels] if what == "regressor" else [full[what][:, r] for (r,) in f.labels]
             )

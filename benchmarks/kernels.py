@@ -86,7 +86,9 @@ def _regressors(machine: Machine, m: Motion, oracle: PinModel) -> Iterator[Line]
     yield line(
         machine.name, "regressor", "veridyn, NumPy", SAMPLES, best_of(lambda: regressor(machine, m, engine="numpy"), 3)
     )
-    made = compiled(machine, Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns)))))
+    made = compiled(
+        tree_of(machine), Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns))))
+    )
     yield line(
         machine.name,
         "regressor",
@@ -214,7 +216,9 @@ def _forward(machine: Machine, m: Motion, oracle: PinModel) -> Iterator[Line]:
 def threads() -> tuple[float, float]:
     """How many times as fast two threads are as one: a regressor consumed in cache, and inverse dynamics written to memory."""
     machine = car(20)
-    made = compiled(machine, Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns)))))
+    made = compiled(
+        tree_of(machine), Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns))))
+    )
     few = motion(machine, 2 * BLOCK)
     alone, together = (min(_side_by_side(made, machine, few, count) for _ in range(5)) for count in (1, 2))
     many = replace(motion(machine, 128 * SAMPLES), forces=None)
@@ -250,7 +254,7 @@ def rates() -> Iterator[tuple[str, float, float]]:
     """Of each regressor in cache: operations a second, and bytes written a second."""
     for machine in (arm(), car(20), car(38)):
         made = compiled(
-            machine, Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns))))
+            tree_of(machine), Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns))))
         )
         spent = best_of(in_cache(made, machine, motion(machine, BLOCK)))
         yield machine.name, made.count.total * BLOCK / spent.cpu, 8 * len(made.labels) * BLOCK / spent.cpu

@@ -201,11 +201,11 @@ def _oil(folder: Path, names: Names) -> None:
 
 
 def _hexapod(folder: Path, names: Names) -> None:
-    from veridyn.mechanics.tree.loops.assembly import assembled
+    from veridyn.mechanics.tree.loops.closure import closed_home
     from veridyn.papers.hexapod.machine import POSE, hexapod
 
     t, machine = 0.01 * np.arange(200), hexapod()
-    home = assembled(machine).home
+    home = closed_home(machine)
     at = home[[machine.coordinates.index(c) for c in POSE]]
     x = at + 0.01 * np.outer(np.sin(2.0 * t), np.ones(len(POSE)))
     xd = 0.02 * np.outer(np.cos(2.0 * t), np.ones(len(POSE)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,7 +17,9 @@ from veridyn.files.machine.load import load_model
 from veridyn.identify.logged import closed_or_none, determining, logged, motion, readings_in_reach
 from veridyn.machines.described import delta, linkage, palletizer
 from veridyn.mechanics.tree.dynamics.inverse import regressor
+from veridyn.mechanics.tree.loops.assembly import Split, splitting
 from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
@@ -36,6 +39,10 @@ def exact(name: str) -> Motion:
     t = np.arange(0.0, 2.0, 0.01)
     drives = sines(t, np.array(CENTRE[name]), np.full(3, 0.25), 0.5, 3, np.random.default_rng(4))
     return Stranger(machine, {**machine.assembly.guess, **machine.assembly.hold}).motion(t, *drives)
+
+
+def split_of(machine: Machine, given: Sequence[str]) -> Split:
+    return splitting(tree_of(machine), given)
 
 
 def log(machine: Machine, m: Motion, positions: tuple[str, ...], **more: np.ndarray) -> Experiment:
@@ -81,8 +88,8 @@ def test_more_than_enough_is_compared() -> None:
 
 def test_drives_come_first_and_others_fill_up() -> None:
     machine = palletizer()
-    assert determining(machine, ("q1", "q3", "q4", "q5"), "run")[0] == "q1"
-    assert set(determining(machine, ("q1", "q2", "q3", "q5"), "run")) >= {"q1", "q2"}
+    assert determining(machine, ("q1", "q3", "q4", "q5"), "run").names[0] == "q1"
+    assert set(determining(machine, ("q1", "q2", "q3", "q5"), "run").names) >= {"q1", "q2"}
     with pytest.raises(
         DataError, match=r"(?s)do not determine 'palletizer'.*3 degrees.*found q.q1, q.q2. Missing of the former: q.q4"
     ):
@@ -179,32 +186,34 @@ def around_home(machine: Machine, size: float) -> tuple[tuple[str, ...], np.ndar
 )
 def test_the_mistake_is_among_what_is_named(change: np.ndarray, words: str) -> None:
     given, q = around_home(palletizer(), 0.2)
-    assert words in readings_in_reach(palletizer(), given, q @ change.T)
+    assert words in readings_in_reach(split_of(palletizer(), given), q @ change.T)
 
 
 def test_lengths_in_millimetres() -> None:
     given, q = around_home(hexapod(), 0.01)
     scaled = q.copy()
     scaled[:, 2] *= 1e3
-    assert readings_in_reach(hexapod(), given, scaled) == ["l3 in mm, not m"]
+    assert readings_in_reach(split_of(hexapod(), given), scaled) == ["l3 in mm, not m"]
 
 
 def test_nothing_simple_helps() -> None:
     """The platform metres away, where arms and rods of 0.9 m in all cannot follow."""
-    assert readings_in_reach(delta(), ("x", "y", "z"), np.tile([5.0, 5.0, -5.0], (10, 1))) == []
+    assert readings_in_reach(split_of(delta(), ("x", "y", "z")), np.tile([5.0, 5.0, -5.0], (10, 1))) == []
 
 
 def test_rates_follow_too() -> None:
     machine = palletizer()
     given, q = around_home(machine, 0.2)
-    whole = closed_or_none(machine, given, Motion(np.arange(80.0), q, np.ones_like(q), 0.0 * q))
+    whole = closed_or_none(split_of(machine, given), Motion(np.arange(80.0), q, np.ones_like(q), 0.0 * q))
     assert whole is not None
     # A parallelogram: the forearm keeps its direction while the upper arm swings, q3 = q4 − q2 but for a constant.
     assert np.ptp(whole.q[:, 2] - (whole.q[:, 3] - whole.q[:, 1])) < 1e-9
     assert np.abs(whole.qd[:, 2]).max() < 1e-9 and np.allclose(whole.qd[:, 0], 1.0)
     still = np.zeros((1, 3))
     assert (
-        closed_or_none(delta(), ("x", "y", "z"), Motion(np.zeros(1), np.array([[0.0, 0.0, -2.0]]), still, still))
+        closed_or_none(
+            split_of(delta(), ("x", "y", "z")), Motion(np.zeros(1), np.array([[0.0, 0.0, -2.0]]), still, still)
+        )
         is None
     )
 
@@ -220,7 +229,7 @@ def test_a_trial_next_to_a_stretched_cylinder_keeps_its_loops_closed() -> None:
     length = a + b - 1e-9 - 0.05 * (1.0 + s)
     q = np.column_stack([0.3 * s, 1.28 + still, 1.31 + still, length])
     qd, qdd = (np.column_stack([0.3 * x, still, still, -0.05 * x]) for x in (c, d))
-    made = closed_or_none(machine, ("swing", "s1", "s2", "s3"), Motion(t, q, qd, qdd))
+    made = closed_or_none(split_of(machine, ("swing", "s1", "s2", "s3")), Motion(t, q, qd, qdd))
     assert made is not None
     assert np.isfinite(regressor(machine, made, engine="numpy")).all()
     # Law of cosines: length² = a² + b² − 2 a b cos φ; φ̈ from its second derivative.

@@ -13,7 +13,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.machines.described import palletizer
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.tree.of_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper
@@ -302,7 +302,9 @@ def test_virtual_sensors_on_a_tree() -> None:
         ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1e-4, start=0.01), start=start, step=1e-3),
     )
     tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
-    exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
+    exact = tree_readout(tree_of(arm()), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(
+        q, qd, qd
+    )
     assert np.abs(tip.values - exact)[40:].max() < 5e-2 and (tip.sigma[:, :2] > 0.0).all()
     with pytest.raises(DataError, match="no virtual sensor of kind 'tension'"):
         found.virtual(Virtual("r", "tension", "upper"))  # pyright: ignore[reportArgumentType]

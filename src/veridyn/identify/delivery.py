@@ -31,9 +31,10 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.mechanics.compiled import inner, kept
-from veridyn.mechanics.tree.dynamics.forward import check_mass, open_mass_matrix
+from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix, open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import closed_positions
 from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -131,7 +132,7 @@ def _check_mass(machine: Machine) -> None:
     try:
         if machine.closed:
             q = closed_positions(machine, POSES, rng)
-            M, J = open_mass_matrix(machine, q, engine="numpy"), loop_jacobian(machine, q)
+            M, J = open_mass_matrix(tree_of(machine), q, engine="numpy"), loop_jacobian(machine, q)
             first = len(machine.rows) - machine.n
             whole = np.zeros((len(q), len(machine.rows), first + J.shape[2]))
             whole[:, range(first), range(first)] = 1.0
@@ -141,7 +142,7 @@ def _check_mass(machine: Machine) -> None:
                 raise ModelError("the mass that is free to move is not positive.", where=machine.name)
         else:
             q = POSE_SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, machine.n))
-            check_mass(machine, open_mass_matrix(machine, q, engine="numpy"))
+            check_mass(tree_of(machine), mass_matrix(machine, q, engine="numpy"))
     except ModelError as error:
         raise IdentificationError(
             "the identified machine cannot be simulated or observed: its mass matrix is not positive definite in some pose.",

@@ -21,10 +21,11 @@ from scipy.linalg import qr
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.loops.assembly import assembled, loop_values
-from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.loops.assembly import Split, assembled, splitting
+from veridyn.mechanics.tree.loops.closure import whole_motion
 from veridyn.mechanics.tree.loops.dynamics import projection
-from veridyn.mechanics.tree.of_machine import takes_machine
+from veridyn.mechanics.tree.loops.equations import equation_values
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
@@ -108,36 +109,33 @@ def logged_at(
 ) -> Callable[[Lowpass], Logged]:
     """The same as a function of the cut-off (Hz), in place of that of `signals`: what does not depend on it is done once."""
     refuse_of_car(machine, "motion of joints")
-    log = with_usual_names(machine, log)
+    log = with_sensor_channels(machine, with_usual_names(machine, log))
     if not machine.closed:
         recorded = prepare(machine, log, signals, pose=pose)
         return lambda lowpass: Logged(recorded.at(lowpass).motion(), machine.coordinates)
-    log = with_sensor_channels(machine, log)
     measured = measured_positions(machine, log)
-    given = determining(machine, measured, log.name)
     _check_forces(machine, log)
+    split = determining(machine, measured, log.name)
     part = prepare(machine, log, signals, pose=pose, positions=measured)
-    return lambda lowpass: _closed(machine, part.at(lowpass).motion(), given, measured, log.name)
+    return lambda lowpass: _closed(split, part.at(lowpass).motion(), measured, log.name)
 
 
-def _closed(machine: Machine, part: Motion, given: tuple[str, ...], measured: Collection[str], name: str) -> Logged:
+def _closed(split: Split, part: Motion, measured: Collection[str], name: str) -> Logged:
     """The motion of a closed machine from that of its measured coordinates."""
-    own = [machine.coordinates.index(c) for c in given]
+    given = split.names
+    own = given_motion(split, part)
     try:
-        whole = closed_motion(
-            machine, part.t, part.q[:, own], part.qd[:, own], part.qdd[:, own], at=given, base=part.base
-        )
+        whole = whole_motion(split, own)
     except DataError as error:
-        other = readings_in_reach(machine, given, part.q[:, own])
+        other = readings_in_reach(split, own.q)
         hint = f" In reach would be: {'; '.join(other)}." if other else ""
         faults = [replace(f, where=f"{name}, {f.where}", hint=f.hint + hint) for f in error.faults]
         raise DataError(faults) from None
-    spare = {
-        c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(machine.coordinates) if c in measured and c not in given
-    }
+    names = split.tree.coordinates
+    spare = {c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(names) if c in measured and c not in given}
     noise = part.noise_bands
     if noise is not None:  # that of positions the motion was not made from is not in it
-        kept = np.array([[c in given] for c in machine.coordinates])
+        kept = np.array([[c in given] for c in names])
         noise = replace(noise, variance=np.where(kept, noise.variance, 0.0))
     whole = replace(
         whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes, noise_bands=noise
@@ -147,22 +145,18 @@ def _closed(machine: Machine, part: Motion, given: tuple[str, ...], measured: Co
 
 def prepared_motions(machine: Machine, given: object) -> Motion | Sequence[Motion]:
     """Motions as they are, and logs made motions with default settings; anything else is refused by name."""
+    if isinstance(given, list | tuple):
+        return [_as_motion(machine, part) for part in given]
+    if isinstance(given, Sequence) and not isinstance(given, Motion | str | bytes):
+        return given
+    return _as_motion(machine, given)
+
+
+def _as_motion(machine: Machine, given: object) -> Motion:
     if isinstance(given, Motion):
         return given
     if isinstance(given, Experiment):
         return logged(machine, given).motion
-    if isinstance(given, list | tuple) and any(isinstance(part, Experiment) for part in given):
-        return [logged(machine, part).motion if isinstance(part, Experiment) else _as_motion(part) for part in given]
-    if isinstance(given, list | tuple):
-        return [_as_motion(part) for part in given]
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        return given
-    return _as_motion(given)
-
-
-def _as_motion(given: object) -> Motion:
-    if isinstance(given, Motion):
-        return given
     raise DataError(
         "it is no motion.",
         where="motion",
@@ -172,13 +166,20 @@ def _as_motion(given: object) -> Motion:
     )
 
 
-def determining(machine: Machine, measured: Sequence[str], where: str) -> tuple[str, ...]:
+def given_motion(split: Split, m: Motion) -> Motion:
+    """A motion of all coordinates as that of the given ones alone."""
+    own = list(split.given)
+    return Motion(m.t, m.q[:, own], m.qd[:, own], m.qdd[:, own], m.base)
+
+
+def determining(machine: Machine, measured: Sequence[str], where: str) -> Split:
     """As many of the measured coordinates of a closed machine as determine it, those with an equation of their own first."""
+    tree = tree_of(machine)
     own = tuple(machine.coordinates[k] for k in machine.independent)
     if set(own) <= set(measured):
-        return own
-    at = assembled(machine)
-    J = loop_values(machine, at.home[None], engine="numpy")[0, list(at.rows), : machine.n] * at.unit
+        return splitting(tree)
+    at = assembled(tree)
+    J = equation_values(tree, at.home[None])[0, list(at.rows), : machine.n] * at.unit
     free = np.linalg.svd(J)[2][len(at.rows) :]  # (freedom, n): ways in which the machine can move at home
     places = [machine.coordinates.index(c) for c in measured]
     weights = np.array([ACTUATED_PREFERENCE if c in own else 1.0 for c in measured])
@@ -186,7 +187,7 @@ def determining(machine: Machine, measured: Sequence[str], where: str) -> tuple[
         factors = qr(free[:, places] * weights, mode="r", pivoting=True)
         sizes, order = np.abs(np.diag(np.atleast_2d(factors[0]))), [int(k) for k in factors[-1]]
         if sizes[at.freedom - 1] > UNDETERMINED_MOTION * sizes[0]:
-            return tuple(measured[k] for k in sorted(order[: at.freedom]))
+            return splitting(tree, [measured[k] for k in sorted(order[: at.freedom])])
     missing = [c for c in own if c not in measured]
     raise DataError(
         f"the positions measured do not determine '{machine.name}', whose loops leave it {at.freedom} degrees of freedom.",
@@ -210,14 +211,14 @@ def _check_forces(machine: Machine, log: Experiment) -> None:
         )
 
 
-def readings_in_reach(machine: Machine, given: Sequence[str], q: Array) -> list[str]:
+def readings_in_reach(split: Split, q: Array) -> list[str]:
     """What could be otherwise about positions q (N, given) that cannot all be reached, in words; empty where nothing simple helps."""
     few = q[np.unique(np.linspace(0, len(q) - 1, SAMPLES).astype(int))]
-    return [words for words, T in _readings(machine, given) if _reached(machine, given, few @ T.T)][:NAMED_READINGS]
+    return [words for words, T in _readings(split) if _reached(split, few @ T.T)][:NAMED_READINGS]
 
 
-def _readings(machine: Machine, given: Sequence[str]) -> list[tuple[str, Array]]:
-    kinds = [machine.coordinate_kinds[machine.coordinates.index(c)] for c in given]
+def _readings(split: Split) -> list[tuple[str, Array]]:
+    given, kinds = split.names, [split.tree.coordinate_kinds[k] for k in split.given]
     turning = [k for k, kind in enumerate(kinds) if kind == "turning"]
     n, out = len(given), []
     for group in ([turning] if len(turning) > 1 else []) + [[k] for k in turning]:
@@ -240,24 +241,21 @@ def _readings(machine: Machine, given: Sequence[str]) -> list[tuple[str, Array]]
     return out
 
 
-def _reached(machine: Machine, given: Sequence[str], q: Array) -> bool:
+def _reached(split: Split, q: Array) -> bool:
     still = np.zeros_like(q)
-    return closed_or_none(machine, given, Motion(np.arange(float(len(q))), q, still, still)) is not None
+    return closed_or_none(split, Motion(np.arange(float(len(q))), q, still, still)) is not None
 
 
-def closed_or_none(machine: Machine, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
-    """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached, or where
+def closed_or_none(split: Split, part: Motion, near: Array | None = None) -> Motion | None:
+    """The motion of all coordinates from that of the given ones, each sample for itself; None where some cannot be reached, or where
     they come so near to a singular position that their accelerations do not keep the loops closed.
 
     Newton's method starts at home, and failing that `near`, (N, n): there are many samples, so none is reached in small steps.
     """
-    t, q, qd, qdd, base = part.t, part.q, part.qd, part.qdd, part.base
     for start in (None,) if near is None else (None, near):
         try:
-            made = closed_motion(
-                machine, t, q, qd, qdd, at=given, base=base, start=start, path=False, patient=False, engine="numpy"
-            )
-            projection(machine, made, "numpy")
+            made = whole_motion(split, part, start, path=False, patient=False, engine="numpy")
+            projection(split.tree, made, "numpy")
             return made
         except DataError:
             continue

@@ -24,7 +24,7 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
-from veridyn.mechanics.tree.of_machine import bodies_of
+from veridyn.mechanics.tree.of_machine import bodies_of, tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
@@ -156,15 +156,16 @@ def running_machine(fit: Fit, motion: Motion) -> RunningMachine | None:
     phi = fit.standard
     machine = fit.described.with_parameters(phi)
     some = np.unique(np.linspace(0, len(motion) - 1, CHECKED_POSES).astype(int))
-    check_mass(machine, mass_matrix(machine, motion.q[some], phi))
-    forward = formula(machine, Request("forward", tuple(range(len(machine.rows))), friction_speed=FRICTION_SPEED))
+    tree = tree_of(machine)
+    check_mass(tree, mass_matrix(machine, motion.q[some], phi))
+    forward = formula(tree, Request("forward", tuple(range(len(machine.rows))), friction_speed=FRICTION_SPEED))
     places = drawn_places(machine)
     outputs = tuple(
         Output(kind="position", on=body, at=at, along=axis)
         for body, at in places
         for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     )
-    points = formula(machine, Request("readings", columns=outputs))
+    points = formula(tree, Request("readings", columns=outputs))
     if len(forward.graph.operation) + len(points.graph.operation) > MAX_GRAPH_OPERATIONS:
         return None
     kernels = [emit_wasm(f.graph, f.outputs, f.samples, f.parameters) for f in (forward, points)]
@@ -198,7 +199,7 @@ def running_machine(fit: Fit, motion: Motion) -> RunningMachine | None:
 
 def _kernel(made: WasmModule, f: Formula, machine: Machine, phi: Array) -> dict[str, object]:
     samples = [_input(*name.partition(".")[::2]) for name in f.samples]
-    values = uniform_values(machine, phi, f.parameters).tolist()
+    values = uniform_values(tree_of(machine), phi, f.parameters).tolist()
     return {"code": base64.b64encode(made.code).decode(), "samples": samples, "values": values}
 
 

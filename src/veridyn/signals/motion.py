@@ -139,7 +139,7 @@ def motion(
     coordinates whose positions are measured, where not all are; the others have zeros, for whoever knows more
     (:func:`veridyn.identify.logged.motion` closes loops).
     """
-    return prepare(tree, log, signals, pose=pose, positions=positions).motion()
+    return prepare(tree, with_sensor_channels(tree, log), signals, pose=pose, positions=positions).motion()
 
 
 def prepare(
@@ -150,12 +150,14 @@ def prepare(
     pose: Pose | None = None,
     positions: Collection[str] | None = None,
 ) -> PreparedLog:
-    """What does not depend on the cut-off, once: :meth:`PreparedLog.at` then makes the motion at any of them."""
+    """What does not depend on the cut-off, once: :meth:`PreparedLog.at` then makes the motion at any of them.
+
+    Channels of the machine's own sensors are not looked for (:func:`~veridyn.signals.naming.with_sensor_channels`).
+    """
     how = signals or Signals()
     if pose is not None and tree.base != "free":
         what = "a pose of the base says nothing about a machine whose base is fixed."
         raise DataError(what, where=f"pose of '{tree.name}'")
-    log = with_sensor_channels(tree, log)
     naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
     found = naming.check(gaps=how.max_gap is None, whole=how.inspection != "off")
     used, notes = naming.experiment, None

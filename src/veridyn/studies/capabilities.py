@@ -31,8 +31,7 @@ from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.formulation import Ability
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
-from veridyn.mechanics.tree.loops.assembly import assembled
-from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.structure import KNOW_LOOPS, OPEN_ONLY
 from veridyn.model.graph import FORMULATIONS
@@ -295,7 +294,7 @@ def some_motion(machine: Machine) -> Motion:
     wave = 1e-3 * np.sin(3.0 * t)[:, None]
     if machine.closed:
         own = list(machine.independent)
-        x = assembled(machine).home[own] + wave
+        x = closed_home(machine)[own] + wave
         rates = 3e-3 * np.cos(3.0 * t)[:, None] + 0.0 * x, -9.0 * wave + 0.0 * x
         m = closed_motion(machine, t, x, *rates, at=[machine.coordinates[k] for k in own])
         return Motion(t, m.q, m.qd, m.qdd, forces=_some_forces(machine, rng), signals=_some_signals(machine))

@@ -28,6 +28,7 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -75,7 +76,7 @@ def wanted_of(machine: Machine) -> Wanted:
 
 def columns_of(machine: Machine, rows: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     fate = {c: (to, value) for c, to, _, value in wanted_of(machine)}
-    felt = structure(machine)
+    felt = structure(tree_of(machine))
     return tuple(tuple(sorted({fate[c][0] for c in felt[r] if c in fate and np.isnan(fate[c][1])})) for r in rows)
 
 

@@ -142,7 +142,11 @@ def test_rows_are_those_of_the_streamed_blocks(name: str) -> None:
     given = dict(zip(names, sample_arrays(tree_of(machine), m, names), strict=True))
     given |= {n: m.forces[:, int(n[2:]) - len(machine.rows) + machine.n] for n in program.samples if n.startswith("y.")}
     given |= dict(
-        zip(program.parameters, uniform_values(machine, machine.parameters.values, program.parameters), strict=True)
+        zip(
+            program.parameters,
+            uniform_values(tree_of(machine), machine.parameters.values, program.parameters),
+            strict=True,
+        )
     )
     values = [np.broadcast_to(x, PROGRAM_SAMPLES) for x in evaluate(program.graph, program.outputs, given)]
     (job,) = plan.jobs(m)

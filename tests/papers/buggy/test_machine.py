@@ -96,7 +96,7 @@ def test_bodies_freedoms_and_equations() -> None:
     equations = {"turning": 5, "sliding": 5, "spherical": 3, "universal": 4, "distance": 1, "floating": 0}
     assert len(m.links) == 18
     assert sum(equations[j.kind] for j in m.joints) == 93  # independent: 108 − 93 = 15
-    home = assembled(m)
+    home = assembled(tree_of(m))
     assert 6 + home.freedom == 15 and len(home.rows) == 20 and m.n == 29
     assert np.abs(home.home).max() == 0.0  # it closes in the drawing
     assert [c for c in m.coordinates if c in {*INDEPENDENT, "rack"}] == list(m.actuated_coordinates)
@@ -188,7 +188,7 @@ def test_symmetric_modes() -> None:
     T[6:, 1:5] = (q[:4] - q[4:]).T / (2.0 * h)
     for c in CORNERS:
         T[6 + number(f"spin_{c}"), 5 if c[0] == "f" else 6] = 1.0
-    M = T.T @ open_mass_matrix(m, at.q[None], engine="numpy")[0] @ T
+    M = T.T @ open_mass_matrix(tree_of(m), at.q[None], engine="numpy")[0] @ T
     zero, still = np.zeros((8, 3)), np.zeros_like(q)
     base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
     slips = {s.name: np.zeros(8) for s in m.states}

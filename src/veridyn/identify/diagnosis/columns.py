@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from veridyn.arrays import Array
-from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.dynamics.engine import wants_compiled
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -106,7 +104,7 @@ def compiled_plan(machine: Machine, rows: Sequence[str], m: Motion, columns: Seq
         plan = plan_of(machine, tuple(rows), every, True)
         if plan.kept is not None and not set(columns) <= set(plan.kept):
             continue
-        if wants_compiled("auto", machine, equations(machine, plan.computed, plan.wanted, m), 0):
+        if plan.pays("auto", m, 0):
             return plan
     return None
 

@@ -24,7 +24,8 @@ from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.tree.of_machine import takes_machine
+from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -326,9 +327,10 @@ class Evidence:
         m, machine = self.motion, self.machine
         if not machine.closed:
             return replace(m, q=m.q @ T.T, qd=m.qd @ T.T, qdd=m.qdd @ T.T)
-        own = [machine.coordinates.index(c) for c in self.given]
+        split = splitting(tree_of(machine), self.given)
+        own = list(split.given)
         q, qd, qdd = (x[:, own] @ T[np.ix_(own, own)].T for x in (m.q, m.qd, m.qdd))
-        whole = closed_or_none(machine, self.given, Motion(m.t, q, qd, qdd, m.base), m.q)
+        whole = closed_or_none(split, Motion(m.t, q, qd, qdd, m.base), m.q)
         return None if whole is None else replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
 
     def with_forces(self, T: Array) -> Motion:

@@ -16,10 +16,11 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.diagnosis.columns import EFFECT_THRESHOLD
 from veridyn.identify.diagnosis.evidence import SAMPLES
 from veridyn.identify.diagnosis.plausible import CONFIGURATIONS
-from veridyn.identify.logged import closed_or_none
+from veridyn.identify.logged import closed_or_none, given_motion
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import regressor
-from veridyn.mechanics.tree.of_machine import takes_machine
+from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.rules import freedom_of
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
@@ -150,8 +151,8 @@ def closed_again(machine: Machine, m: Motion) -> Motion | None:
     """A motion whose independent coordinates have been changed, with its loops closed; None where they cannot be."""
     if not machine.closed:
         return m
-    own, names = list(machine.independent), [machine.coordinates[k] for k in machine.independent]
-    whole = closed_or_none(machine, names, Motion(m.t, m.q[:, own], m.qd[:, own], m.qdd[:, own], m.base), m.q)
+    split = splitting(tree_of(machine))
+    whole = closed_or_none(split, given_motion(split, m), m.q)
     return None if whole is None else replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
 
 

@@ -47,12 +47,10 @@ from veridyn.identify.diagnosis.structure import (
     rigid_forces,
     whole_lines,
 )
-from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.mechanics.laws import law
-from veridyn.mechanics.tree.dynamics.engine import wants_compiled
 from veridyn.mechanics.tree.recursion.equations import acting
 from veridyn.mechanics.tree.recursion.inputs import state_of
 from veridyn.model.elements.element import Element
@@ -189,8 +187,7 @@ def _plan(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], how: Samplin
     if there is not None:
         return replace(there, how=how) if how.filtering else there
     own = EquationPlan(machine, machine.select_rows(list(rows)), how, kept=tuple(leads))
-    request, samples = equations(machine, own.computed, own.wanted, motions[0]), sum(len(m) for m in motions)
-    return replace(own, compile=wants_compiled("auto", machine, request, samples))
+    return replace(own, compile=own.pays("auto", motions[0], sum(len(m) for m in motions)))
 
 
 def _stretches(total: int, share: float) -> list[tuple[int, int]]:
@@ -380,10 +377,10 @@ def _friction(fit: Fit, plan: EquationPlan, job: Job) -> Array:
     out, elements = np.zeros((len(rows), len(m))), _rubbing(plan)
     if not elements:
         return out
-    state = state_of(machine, m)
+    state = state_of(plan.tree, m)
     for e in elements:
         value = fit.standard[machine.parameters.index(e.parameter_name)]
-        force = value * np.asarray(law(e, acting(machine, e, state, m.signals, ARRAYS)))
+        force = value * np.asarray(law(e, acting(plan.tree, e, state, m.signals, ARRAYS)))
         for c, a in e.on.items():
             if c in rows:
                 out[rows.index(c)] += a * force

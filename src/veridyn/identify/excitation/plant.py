@@ -40,6 +40,7 @@ from veridyn.mechanics.tree.loops.assembly import (
 )
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.equations import COUNTS
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.coordinates import Rows
@@ -138,6 +139,11 @@ class MachinePlant:
     def name(self) -> str:
         return self.machine.name
 
+    @cached_property
+    def tree(self):
+        """The machine as its equations are computed with."""
+        return tree_of(self.machine)
+
     @property
     def base(self) -> BaseParameters:
         return self._base
@@ -183,7 +189,7 @@ class TreePlant(MachinePlant):
         request = Request("regressor", tuple(sorted(chosen)), used, friction_speed=friction_speed)
         place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(used)}
         shape = (len(chosen), len(used))
-        D = filled(compiled(self.machine, request, few=True), self.machine, self._motion(X), shape, place, out=out)
+        D = filled(compiled(self.tree, request, few=True), self.tree, self._motion(X), shape, place, out=out)
         return D if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else D @ T
 
     def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
@@ -203,7 +209,7 @@ class TreePlant(MachinePlant):
         out = np.empty((X.shape[1], len(chosen), 3, n))
         request = Request("inverse_derivatives", tuple(range(len(machine.rows))), friction_speed=friction_speed)
         shape = (2, len(machine.rows), n)
-        both = filled(compiled(machine, request, few=True), machine, self._motion(X), shape, values=every)
+        both = filled(compiled(self.tree, request, few=True), self.tree, self._motion(X), shape, values=every)
         out[:, :, :2] = np.moveaxis(both[:, :, chosen], 1, 2)
         out[:, :, 2] = mass_matrix(machine, X[0], every, engine="compiled")[:, chosen]
         return out
@@ -267,7 +273,7 @@ class ClosedPlant(MachinePlant):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        splitting(self.machine, self.at)  # refuses what does not determine the machine
+        splitting(self.tree, self.at)  # refuses what does not determine the machine
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -279,7 +285,7 @@ class ClosedPlant(MachinePlant):
 
     @property
     def split(self) -> Split:
-        return splitting(self.machine, self.at)
+        return splitting(self.tree, self.at)
 
     @property
     def home(self) -> Array:
@@ -315,7 +321,7 @@ class ClosedPlant(MachinePlant):
         if not (residual <= CLOSED_TOLERANCE_M).all():
             k = int(np.argmin(residual <= CLOSED_TOLERANCE_M))
             refuse_unreachable(split, q[k], k)
-        still = loop_values(machine, q, engine="compiled")
+        still = loop_values(split.tree, q, engine="compiled")
         B, condition, sign = inverse(split, still)
         check_regular(split, q, condition, sign, split.sign)
         S = np.zeros((len(q), machine.n, len(self.at)))
@@ -323,7 +329,7 @@ class ClosedPlant(MachinePlant):
         S[:, split.solved] = slopes(split, still, B)
         qd = np.einsum("nij,nj->ni", S, X[1])
         qdd = np.einsum("nij,nj->ni", S, X[2])
-        bias = loop_values(machine, q, qd, "compiled")[:, split.rows, machine.n + 1]
+        bias = loop_values(split.tree, q, qd, "compiled")[:, split.rows, machine.n + 1]
         qdd[:, split.solved] -= np.einsum("nij,nj->ni", B, bias)
         self._near["q"] = q
         return _State(Motion(np.arange(len(q), dtype=np.float64), q, qd, qdd), S, B)
@@ -349,7 +355,8 @@ class ClosedPlant(MachinePlant):
         machine = self.machine
         count = sum(COUNTS[joint.kind] for joint in machine.cut_joints)
         orders = 3 if quantity == "loop_rates" else 2
-        whole = filled(compiled(machine, Request(quantity), few=True), machine, motion, (orders, count, machine.n))
+        made = compiled(self.tree, Request(quantity), few=True)
+        whole = filled(made, self.tree, motion, (orders, count, machine.n))
         return np.ascontiguousarray(whole[:, :, list(self.split.rows)])
 
     def _open(self, motion: Motion, friction_speed: float) -> Array:
@@ -358,9 +365,7 @@ class ClosedPlant(MachinePlant):
         rows = tuple(range(self.machine.n))
         request = Request("regressor", rows, used, friction_speed=friction_speed)
         place = {(r, c): (r, b) for r in rows for b, c in enumerate(used)}
-        return (
-            filled(compiled(self.machine, request, few=True), self.machine, motion, (len(rows), len(used)), place) @ T
-        )
+        return filled(compiled(self.tree, request, few=True), self.tree, motion, (len(rows), len(used)), place) @ T
 
     def _projection(self, S: Array) -> tuple[Array, Array]:
         """P (N, n, actuators), and S_a⁻¹."""
@@ -383,7 +388,7 @@ class ClosedPlant(MachinePlant):
         used, T = self._spread
         rows = tuple(range(machine.n))
         weights = (P @ whole) @ T.T
-        by_q = open_adjoint(machine, s.motion, weights, rows, used, friction_speed, "compiled")
+        by_q = open_adjoint(self.tree, s.motion, weights, rows, used, friction_speed, "compiled")
         back = np.swapaxes(s.S, 1, 2), np.swapaxes(s.first, 1, 2), np.swapaxes(s.second, 1, 2)
         a, b, c = by_q[:, 0, :, None], by_q[:, 1, :, None], by_q[:, 2, :, None]
         out = np.stack([back[0] @ a + back[1] @ b + back[2] @ c, back[0] @ b + 2.0 * back[1] @ c, back[0] @ c])[..., 0]

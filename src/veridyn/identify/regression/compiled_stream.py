@@ -29,6 +29,7 @@ from veridyn.mechanics.tree.dynamics.engine import (
     sample_source,
     uniform_values,
 )
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import motion_columns
 from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies
 from veridyn.model.machine import Machine
@@ -49,7 +50,7 @@ Wanted = tuple[tuple[int, int, float, float], ...]
 def equations(machine: Machine, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
     """What machine code computes to fill tables from a motion."""
     fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in wanted)
-    return Request("equations", rows, fate, loaded_bodies(machine, motion.wrenches))
+    return Request("equations", rows, fate, loaded_bodies(tree_of(machine), motion.wrenches))
 
 
 def block_samples(places: int, largest: int, doubles: int = BUFFER_DOUBLES) -> int:
@@ -76,6 +77,7 @@ class SymbolTables:
         wide: bool = False,
     ) -> None:
         self.machine, self.rows, self.columns, self.wanted, self.compile = machine, rows, columns, wanted, compile
+        self.tree = tree_of(machine)
         self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
         longer = min(MARGINS * margin, WIDE_BUFFER_DOUBLES // max(1, len(self.place))) if wide else 0
         self.block = max(2 * margin, longer, block_samples(len(self.place), largest))
@@ -107,7 +109,7 @@ class SymbolTables:
         """The kernel that fills the buffer from samples like these; it writes to `addresses`, and not to the `blank` rows of the buffer."""
         loaded = set(part.wrenches)
         if self._made is None or self._loaded != loaded:
-            self._made = compiled(self.machine, equations(self.machine, self.rows, self.wanted, part))
+            self._made = compiled(self.tree, equations(self.machine, self.rows, self.wanted, part))
             self._loaded = loaded
             at = np.array([self.place[label[0], label[1]] for label in self._made.labels], dtype=np.uintp)
             self.addresses = self.buffer.ctypes.data + 8 * self.width * at
@@ -123,7 +125,7 @@ class SymbolTables:
     def _by_machine_code(self, part: Motion) -> None:
         made = self.machine_code(part)
         self.buffer[self.blank] = 0.0
-        made(self.machine, part, self.addresses, self.machine.parameters.values)
+        made(self.tree, part, self.addresses, self.machine.parameters.values)
 
     def _by_reference(self, part: Motion) -> None:
         table = self.buffer[:, : len(part)]
@@ -241,14 +243,14 @@ def _aligned(row: RowSamples) -> RowSamples:
 def _kernel_record(tables: SymbolTables, motion: Motion) -> tuple[NDArray[np.int64], object]:
     """The numbers that describe the kernel of some tables on a motion, and the memory that they point into."""
     kernel = tables.machine_code(motion).kernel
-    machine = tables.machine
-    check_angles(machine, motion.q)
+    tree = tables.tree
+    check_angles(tree, motion.q)
     arrays: dict[
         int, tuple[Array, Array, int]
     ] = {}  # by identity: an array has many columns, and its address takes a while
     pointers, strides = np.empty(len(kernel.inputs), dtype=np.uintp), np.empty(len(kernel.inputs), dtype=np.int64)
     for k, name in enumerate(kernel.inputs):
-        array, column = sample_source(machine, motion, name)
+        array, column = sample_source(tree, motion, name)
         if id(array) not in arrays:
             whole = array if all(step % 8 == 0 for step in array.strides) else np.ascontiguousarray(array)
             arrays[id(array)] = array, whole, whole.ctypes.data
@@ -256,7 +258,7 @@ def _kernel_record(tables: SymbolTables, motion: Motion) -> tuple[NDArray[np.int
         pointers[k] = address if column is None else address + column * whole.strides[1]
         strides[k] = whole.strides[0] // 8
     scratch = np.empty_like(pointers)
-    values = np.ascontiguousarray(uniform_values(machine, machine.parameters.values, kernel.parameters))
+    values = np.ascontiguousarray(uniform_values(tree, tree.parameters.values, kernel.parameters))
     out = np.ascontiguousarray(tables.addresses, dtype=np.uintp)
     memory = (pointers, strides, scratch, values, out)
     where = [a.ctypes.data for a in memory]

@@ -17,11 +17,14 @@ from veridyn.identify.regression.compiled_stream import (
     SymbolTables,
     absorb_samples,
     block_samples,
+    equations,
     kept_tables,
 )
 from veridyn.identify.regression.factor import RowFactor, accumulate, empty, one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, check_equations, driven
+from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
 from veridyn.mechanics.tree.loops.dynamics import open_rows, projection
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -81,6 +84,15 @@ class EquationPlan:
     compile: bool = False
     kept: tuple[int, ...] | None = None
 
+    @property
+    def tree(self):
+        """The machine as equations are computed with."""
+        return tree_of(self.machine)
+
+    def pays(self, engine: Engine, motion: Motion, samples: int) -> bool:
+        """Whether so many samples like those of a motion go through machine code."""
+        return wants_compiled(engine, self.tree, equations(self.machine, self.computed, self.wanted, motion), samples)
+
     @cached_property
     def computed(self) -> tuple[int, ...]:
         """The rows, and those of the open tree that are added to some of them."""
@@ -91,7 +103,7 @@ class EquationPlan:
         """For each row, those that are added to it: on its path, then of the passive joints of its loops."""
         every = self.machine.rows
         paths = (tuple(every.index(other) for other in self.how.path(every[r])) for r in self.rows)
-        return tuple((*path, *open_rows(self.machine, (r,))[1:]) for r, path in zip(self.rows, paths, strict=True))
+        return tuple((*path, *open_rows(self.tree, (r,))[1:]) for r, path in zip(self.rows, paths, strict=True))
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
@@ -336,7 +348,7 @@ class EquationPlan:
         none: tuple[tuple[int, ...], ...] = ((),) * len(self.computed)
         own = dict(zip(self.computed, none if bare else self._affecting, strict=True))
         first, found = len(machine.rows) - machine.n, []
-        G = projection(machine, part) if machine.closed else None
+        G = projection(self.tree, part) if machine.closed else None
         whole_columns = none[: len(self.rows)] if bare else self.columns
         for r, columns, added in zip(self.rows, whole_columns, self._added, strict=True):
             if not added:
@@ -383,7 +395,7 @@ def _affecting(machine: Machine, rows: tuple[int, ...], kept: tuple[int, ...] | 
     T = machine.parameters.estimated_matrix() != 0.0
     if kept is not None:
         T[:, np.setdiff1d(np.arange(T.shape[1]), kept)] = False
-    affecting = structure(machine)
+    affecting = structure(tree_of(machine))
     return tuple(tuple(int(c) for c in np.flatnonzero(T[list(affecting[r])].any(axis=0))) for r in rows)
 
 

@@ -152,7 +152,7 @@ class _Stream:
                 table = xp.zeros((len(part.program.outputs), tile))
                 other = None if turned is None else xp.zeros_like(table)
                 sums = self.device.gram(plan, tile)
-            values = uniform_values(self.plan.machine, self.plan.machine.parameters.values, part.program.parameters)
+            values = uniform_values(self.plan.tree, self.plan.tree.parameters.values, part.program.parameters)
             count = int(part.inputs.shape[1])
             for lo in range(0, count, tile):
                 size = min(tile, count - lo)
@@ -253,9 +253,9 @@ class _Stream:
                 assert motion.forces is not None  # a measured row has one
                 inputs[k] = column(motion.forces, at)
             else:
-                inputs[k] = column(*sample_source(machine, motion, name))
+                inputs[k] = column(*sample_source(self.plan.tree, motion, name))
         farthest = xp.abs(column(motion.q, None)).max(axis=0) * xp.asarray(machine.turns, dtype=np.float64)
-        check_farthest(machine, float(farthest.max()) if machine.n else 0.0)
+        check_farthest(self.plan.tree, float(farthest.max()) if machine.n else 0.0)
         return _Part(inputs, self._masks(program, inputs, motion, stretch, before), program, run)
 
     def _masks(self, program: EquationProgram, inputs: Any, motion: Motion, stretch: slice, before: int) -> list[Any]:
@@ -304,7 +304,7 @@ class EquationProgram:
 
 def equation_program(plan: EquationPlan, motion: Motion) -> EquationProgram:
     """The program of a plan whose rows stand for themselves: open trees, no rows added along a path."""
-    f = formula(plan.machine, equations(plan.machine, plan.rows, plan.wanted, motion))
+    f = formula(plan.tree, equations(plan.machine, plan.rows, plan.wanted, motion))
     made = dict(zip(f.labels, f.outputs, strict=True))
     outputs: list[Number] = []
     sets, entries = [], []

@@ -26,13 +26,12 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError
 from veridyn.identify.base import group
-from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_order, one_blas_thread, triangle_of
 from veridyn.identify.regression.sampling import Sampling, driven, with_dead_zones
 from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless
 from veridyn.identify.settings import Device, IdentifySettings
-from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows
@@ -100,8 +99,7 @@ def stream(
     plan.check(seen, usable_threads(chosen.threads))
     work = passes * samples_of(seen) * (len(several) if seen is not several else 1)
     fewer = _fewer_columns(plan, chosen.engine, seen[0], work)
-    request = equations(machine, plan.computed, plan.wanted, seen[0])
-    plan = replace(plan, compile=wants_compiled(chosen.engine, machine, request, work))
+    plan = replace(plan, compile=plan.pays(chosen.engine, seen[0], work))
     return EquationStream(
         plan=plan,
         motions=several,
@@ -125,8 +123,7 @@ def _fewer_columns(
     fewer = replace(plan, kept=rule.kept, compile=True)
     if not worthwhile(plan.columns, fewer.columns):
         return None
-    request = equations(plan.machine, fewer.computed, fewer.wanted, motion)
-    return (fewer, rule) if work >= MIN_SAMPLES or wants_compiled("auto", plan.machine, request, 0) else None
+    return (fewer, rule) if work >= MIN_SAMPLES or fewer.pays("auto", motion, 0) else None
 
 
 def measured_rows(machine: Machine, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:

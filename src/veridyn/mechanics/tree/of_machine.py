@@ -6,8 +6,8 @@ the graph and in the tree: where the joint that carries a body does not sit in t
 joint and the body itself is fixed to it.
 
 The first argument of a verb may be given by position or as `machine`. A log is accepted wherever a motion is meant: it is prepared by
-:func:`veridyn.motion` with default settings. Arguments of other kinds are refused by name (:mod:`veridyn.arguments`). The laws of motion
-in this room take the tree of a machine as well, which is how they call each other.
+:func:`veridyn.motion` with default settings. Arguments of other kinds are refused by name (:mod:`veridyn.arguments`). The verbs of
+this room convert a machine once, and take its tree as well; what they call takes trees only.
 """
 
 from __future__ import annotations

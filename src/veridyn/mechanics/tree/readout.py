@@ -27,11 +27,9 @@ from veridyn.mechanics.tree.dynamics.engine import (
     wants_compiled,
 )
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request, blocks
 from veridyn.mechanics.tree.recursion.sensing import Output, moving, outputs_of, reading, sizes
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.expression import evaluate
@@ -219,17 +217,15 @@ class TreeReadout:
         return formula(self.tree, self._slopes)
 
 
-def tree_readout(
-    machine: Machine | Tree, sensors: Sequence[Sensor] | None = None, engine: Engine = "auto"
-) -> TreeReadout:
+def tree_readout(tree: Tree, sensors: Sequence[Sensor] | None = None, engine: Engine = "auto") -> TreeReadout:
     """The sensors of a tree, open or closed, fixed or free, made ready to read.
 
     Parameters
     ----------
-    machine
-        A machine, or its tree. A closed one is read in all its coordinates; that the loops are closed is the caller's.
+    tree
+        A closed one is read in all its coordinates; that the loops are closed is the caller's.
     sensors
-        What to read; by default ``machine.sensors``. Sensors that the tree cannot have are refused by name.
+        What to read; by default ``tree.sensors``. Sensors that the tree cannot have are refused by name.
     engine
         "numpy" for the reference; "auto" and "compiled" compile kernels of single samples, "compiled" those of many samples too.
 
@@ -238,7 +234,6 @@ def tree_readout(
     TreeReadout
         With `read`, `derivatives` and the compiled kernel.
     """
-    tree = tree_of(machine)
     check_engine(engine)
     chosen = tuple(tree.sensors if sensors is None else sensors)
     kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))

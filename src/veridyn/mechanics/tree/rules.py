@@ -50,9 +50,8 @@ class Freedom:
     pivot: float = 0.0
 
 
-def freedoms(machine: Machine | Tree) -> list[Freedom]:
+def freedoms(tree: Tree) -> list[Freedom]:
     """The freedom of each body; all bodies of a free tree move generally."""
-    tree = tree_of(machine)
     if tree.base == "free":
         return [Freedom("generally", None, True) for _ in tree.bodies]
     found: list[Freedom] = []
@@ -94,12 +93,11 @@ def _pivot(J: Array) -> float | None:
     return h if np.abs(left).max() < PARALLEL_SINE else None
 
 
-def combinations(machine: Machine | Tree) -> Array:
+def combinations(tree: Tree) -> Array:
     """B (b, 10 n_bodies): independent combinations of all bodies' parameters, virtual ones included, that decide the dynamics.
 
     The columns of a regressor of all bodies have exactly the linear dependences of the columns of B.
     """
-    tree = tree_of(machine)
     count = len(tree.bodies)
     G = [np.zeros((10, 10 * count)) for _ in range(count)]
     for j in range(count):

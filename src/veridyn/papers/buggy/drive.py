@@ -20,6 +20,7 @@ from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajec
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.closure import close
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.steps.march import TreeMarch, TreeSamples, loads_along
@@ -158,7 +159,7 @@ class RoadBelow:
     def __init__(self, machine: Machine, road: Road) -> None:
         self.names = tuple(f"signal.{name}" for name in machine.road_signals)
         self._instant, self._packed, self._wheels = (
-            StateAccelerations(machine, complete_values(machine)),
+            StateAccelerations(tree_of(machine), complete_values(machine)),
             road.packed,
             len(machine.wheels),
         )
@@ -211,7 +212,7 @@ class BuggyTruth:
 
     def readings(self, sensors: Sequence[Sensor]) -> dict[str, Channel]:
         """What sensors would read without any error, at their own rates."""
-        table = tree_readout(self.machine, sensors)
+        table = tree_readout(tree_of(self.machine), sensors)
         values = table.read(self.q, self.qd, self.qdd)
         found = {}
         for k, (name, unit) in enumerate(zip(table.names, table.units, strict=True)):

@@ -22,7 +22,7 @@ from veridyn.files.machine.urdf import urdf_limits
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.loops.assembly import assembled
+from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -64,7 +64,7 @@ class JointGuess:
 def guessed_limits(machine: Machine, model: Path) -> tuple[JointGuess, ...]:
     """For each coordinate that is led, limits of the URDF where they can be meant, and guesses elsewhere."""
     limits_of = urdf_limits(model) if model.suffix.lower() == ".urdf" else {}
-    home = assembled(machine).home if machine.closed else np.zeros(machine.n)
+    home = closed_home(machine) if machine.closed else np.zeros(machine.n)
     led = machine.independent if machine.closed else range(machine.n)
     names, kinds = machine.coordinates, machine.coordinate_kinds
     return tuple(_guess(names[k], kinds[k], limits_of.get(names[k], UrdfLimits()), float(home[k])) for k in led)

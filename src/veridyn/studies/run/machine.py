@@ -24,8 +24,7 @@ from veridyn.identify.estimators.prior import GROUPS, group_of
 from veridyn.identify.logged import Logged
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.loops.assembly import inverse, loop_values, splitting
-from veridyn.mechanics.tree.loops.closure import closed_home
-from veridyn.mechanics.tree.of_machine import bodies_of
+from veridyn.mechanics.tree.of_machine import bodies_of, tree_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import NAN
@@ -279,12 +278,12 @@ def closing(machine: Machine, pieces: Sequence[Logged]) -> Closing | None:
     if not machine.closed:
         return None
     given = pieces[0].given
-    split = splitting(machine, given)
-    at_home = inverse(split, loop_values(machine, closed_home(machine)[None]))[1]
+    split = splitting(tree_of(machine), given)
+    at_home = inverse(split, loop_values(split.tree, split.home[None]))[1]
     worst, at = 0.0, 0.0
     for piece in pieces:
         m = piece.motion[:: max(1, len(piece.motion) // CONDITION_SAMPLES)]
-        condition = inverse(split, loop_values(machine, m.q))[1]
+        condition = inverse(split, loop_values(split.tree, m.q))[1]
         if condition.max() > worst:
             worst, at = float(condition.max()), float(m.t[int(np.argmax(condition))])
     q = np.concatenate([piece.motion.q for piece in pieces])

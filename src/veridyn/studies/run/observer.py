@@ -19,6 +19,7 @@ from veridyn.mechanics.natural.channels import motor_names, readout
 from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.mechanics.natural.formulation import PointsForm
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -87,7 +88,7 @@ def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[Machine, Described]:
 
 
 def _in_joints(machine: Machine) -> Described:
-    tree_readout(machine)  # refuses sensors that it cannot have
+    tree_readout(tree_of(machine))  # refuses sensors that it cannot have
     return Described(
         name=machine.name,
         coordinates=machine.coordinates,

@@ -17,6 +17,7 @@ from veridyn.mechanics.natural.equations.dynamics import energies
 from veridyn.mechanics.natural.steps.integrate import MechanismRun, constraint_errors
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.model.experiment import Channel, Experiment
@@ -213,7 +214,7 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
     e = energy(machine, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
     openings, errors = None, None
     if machine.closed:
-        openings = np.abs(loop_values(machine, m.q)[:, :, machine.n]).max(axis=1)
+        openings = np.abs(loop_values(tree_of(machine), m.q)[:, :, machine.n]).max(axis=1)
     if s.controller is not None and setup.led is not None:
         errors = m.q[:, list(machine.independent)] - setup.led.at(m.t)[0]
     coarser = float("nan")

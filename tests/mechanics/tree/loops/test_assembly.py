@@ -129,7 +129,7 @@ def test_what_stays_open_is_the_distance_of_the_ends() -> None:
 
 
 def test_quadratic_and_each_sample_for_itself() -> None:
-    split = splitting(hexapod())
+    split = splitting(tree_of(hexapod()))
     q = np.tile(split.home, (3, 1))
     q[1, list(split.given)] += 0.01
     q[2, list(split.given)] += 0.10
@@ -139,8 +139,8 @@ def test_quadratic_and_each_sample_for_itself() -> None:
 
 
 def test_inverse_condition_and_side() -> None:
-    split = splitting(linkage())
-    T = loop_values(linkage(), split.home[None])
+    split = splitting(tree_of(linkage()))
+    T = loop_values(tree_of(linkage()), split.home[None])
     B, condition, sign = inverse(split, T)
     assert np.abs(B[0] @ split.block(T)[0] - np.eye(2)).max() < 1e-12
     assert condition[0] == pytest.approx(np.linalg.cond(split.block(T)[0], 1))
@@ -152,7 +152,7 @@ def test_inverse_condition_and_side() -> None:
 
 
 def test_what_cannot_be_closed_is_said() -> None:
-    split = splitting(linkage())
+    split = splitting(tree_of(linkage()))
     q = split.home.copy()
     q[2] += 0.5
     with pytest.raises(DataError, match=r"linkage, sample 7: this position is out of reach(.|\n)*loop 'pin' open by"):

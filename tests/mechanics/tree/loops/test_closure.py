@@ -29,7 +29,7 @@ from veridyn.papers.hexapod.machine import LEGS, POSE, hexapod
 
 def test_starts_along_a_path() -> None:
     """Positions a stride apart bring every sample within a Newton step of the truth."""
-    split = splitting(linkage())
+    split = splitting(tree_of(linkage()))
     fine = np.linspace(1.0, 9.0, 4000)[:, None]
     q, steps = track_branch(split, fine, closed_home(linkage()), "numpy")
     truth = close(linkage(), fine).q
@@ -38,7 +38,7 @@ def test_starts_along_a_path() -> None:
 
 
 def test_branches_are_told_apart() -> None:
-    tree = linkage()
+    tree = tree_of(linkage())
     split = splitting(tree)
     fine = np.linspace(1.0, 2.0, 50)[:, None]
     q = close(tree, fine).q
@@ -50,7 +50,7 @@ def test_branches_are_told_apart() -> None:
 
 
 def test_straight_lines() -> None:
-    split = splitting(linkage())
+    split = splitting(tree_of(linkage()))
     goal = np.array([[2.5], [-0.5]])
     origin = np.tile(closed_home(linkage()), (2, 1))
     q, steps = step_towards(split, goal, origin, "numpy")

@@ -13,6 +13,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.model.motion import Motion
 from veridyn.simulate.commanded import Commanded
@@ -125,7 +126,7 @@ def test_a_machine_with_loops_starts_closed(tmp_path: Path) -> None:
     assert home.q[0] == pytest.approx(1.0) and not np.any(home.qd)
     begun = setup(tmp_path, linkage + "start: {coordinates: {q3: 1.8}, rates: {q2: 2}}\n")
     q, qd = np.asarray(begun.manoeuvre.q), np.asarray(begun.manoeuvre.qd)
-    loops = loop_values(begun.machine, q[None], qd[None])[0]
+    loops = loop_values(tree_of(begun.machine), q[None], qd[None])[0]
     assert (q[2], qd[1]) == pytest.approx((1.8, 2.0)) and np.abs(loops[:, 3]).max() < 1e-10
     assert np.abs(loops[:, :3] @ qd).max() < 1e-10
     with pytest.raises(FileError, match=r"start \(line 7\): 2 coordinates \(q1, q2\) cannot determine"):

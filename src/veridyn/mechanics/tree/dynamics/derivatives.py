@@ -144,7 +144,7 @@ def regressor_adjoint(
 
 
 def open_adjoint(
-    machine: Machine | Tree,
+    tree: Tree,
     motion: Motion,
     weights: Array,
     chosen: tuple[int, ...],
@@ -153,7 +153,6 @@ def open_adjoint(
     engine: Engine = "auto",
 ) -> Array:
     """The same over rows of the open tree by number, whatever its loops are."""
-    tree = tree_of(machine)
     G = np.asarray(weights, dtype=np.float64)
     if G.shape != (len(motion), len(chosen), len(wanted_columns)):
         raise DataError(

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Label, Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import KINDS
 from veridyn.model.load import Drive, Force
-from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import GROUND, Marker
 from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, note_sources, remembered, source_digest
@@ -52,7 +50,7 @@ class Compiled:
 
     def __call__(
         self,
-        machine: Machine | Tree,
+        tree: Tree,
         motion: Motion,
         addresses: Addresses,
         values: Array,
@@ -63,7 +61,6 @@ class Compiled:
 
         `values` are all parameters of the machine, of which the kernel takes those it uses.
         """
-        tree = tree_of(machine)
         arrays = sample_arrays(tree, motion, self.kernel.inputs)
         chosen = uniform_values(tree, values, self.kernel.parameters)
         out = np.asarray(addresses, dtype=np.uintp)
@@ -82,9 +79,8 @@ class Compiled:
             list(pool.map(part, range(parts)))
 
 
-def wants_compiled(engine: Engine, machine: Machine | Tree, request: Request, samples: int) -> bool:
+def wants_compiled(engine: Engine, tree: Tree, request: Request, samples: int) -> bool:
     """Whether to go through machine code: "auto" does where it is there already, or where there is enough to do to pay for it."""
-    tree = tree_of(machine)
     check_engine(engine)
     if engine != "auto":
         return engine == "compiled"
@@ -99,17 +95,15 @@ def check_engine(engine: str) -> None:
         raise DataError(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'")
 
 
-def check_angles(machine: Machine | Tree, q: Array) -> None:
+def check_angles(tree: Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
-    tree = tree_of(machine)
     largest = max(float(q.max(initial=0.0)), -float(q.min(initial=0.0)))  # without a copy, and as a rule enough
     if not largest * tree.largest_turn <= LARGEST_ANGLE_RAD:
         check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
 
 
-def check_farthest(machine: Machine | Tree, farthest: float) -> None:
+def check_farthest(tree: Tree, farthest: float) -> None:
     """The same for the largest angle of all, in rad."""
-    tree = tree_of(machine)
     if farthest > LARGEST_ANGLE_RAD:
         raise DataError(
             "an angle is too far from zero for the compiled sine and cosine.",
@@ -143,7 +137,7 @@ class Buffer:
 
 def filled(
     made: Compiled,
-    machine: Machine | Tree,
+    tree: Tree,
     motion: Motion,
     shape: tuple[int, ...],
     place: Mapping[Label, tuple[int, ...]] | None = None,
@@ -156,7 +150,6 @@ def filled(
     Each entry's samples lie together in memory, which is how they are written and how least squares reads them. `out` is memory to
     write into again: new memory costs more than what is computed.
     """
-    tree = tree_of(machine)
     N = len(motion)
     room = padded(N) + SPREAD
     places = made.labels if place is None else [place[label] for label in made.labels]
@@ -179,7 +172,7 @@ def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, how: st
 
 
 def compiled(
-    machine: Machine | Tree,
+    tree: Tree,
     request: Request,
     host: Host | None = None,
     single: bool = False,
@@ -191,7 +184,7 @@ def compiled(
     `few`: it is called on few samples, as in a search, so that compiling a long one must not take longer than it saves; nor must that of a
     single one. `lanes` above 1: a call is one of so many samples side by side, each with parameters of its own.
     """
-    tree, wide = tree_of(machine), lanes > 1
+    wide = lanes > 1
     target = this_host(lanes) if single or wide else host or this_host()
     block = lanes if single or wide else BLOCK
     key = _key(tree, request, target, block, "lanes" if wide else "few" if few else "")
@@ -294,9 +287,8 @@ def _pushes(tree: Tree) -> str:
     return repr(found)
 
 
-def uniform_values(machine: Machine | Tree, values: Array, names: Sequence[str]) -> Array:
+def uniform_values(tree: Tree, values: Array, names: Sequence[str]) -> Array:
     """What kernels take that is the same for all samples: parameters "p.3" from `values`, constants "const.0" from the tree."""
-    tree = tree_of(machine)
     parameters, constants = _uniform_places(tuple(names))
     found = np.empty(len(names))
     found[parameters[0]] = values[parameters[1]]
@@ -330,9 +322,8 @@ def _array(tree: Tree, motion: Motion, name: str) -> Array:
     return array if column is None else array[:, column]
 
 
-def sample_source(machine: Machine | Tree, motion: Motion, name: str) -> tuple[Array, int | None]:
+def sample_source(tree: Tree, motion: Motion, name: str) -> tuple[Array, int | None]:
     """The array of a motion that holds an input, and its column there; None where the array is the input itself."""
-    tree = tree_of(machine)
     kind, _, rest = name.partition(".")
     if kind in ("q", "qd", "qdd"):
         return getattr(motion, kind), int(rest)

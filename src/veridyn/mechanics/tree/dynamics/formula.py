@@ -23,7 +23,6 @@ from veridyn.mechanics.ground.tyres import tyre_of
 from veridyn.mechanics.laws import graph_of_laws
 from veridyn.mechanics.tree import quantity
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import all_rows, columns, equations_of_motion, mass_entries, state_rates
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols
 from veridyn.mechanics.tree.recursion.newton_euler import State, frames_in_root, jacobian_entries, outward, rigid_rows
@@ -31,7 +30,6 @@ from veridyn.mechanics.tree.recursion.sensing import Moving, Output, load_rows, 
 from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, components
-from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, rotation_matrix, skew
 from veridyn.symbolic.expression import Expression, Graph, Number, along, forward, live, reverse, seeded
 
@@ -134,9 +132,8 @@ class Formula:
     parameters: tuple[str, ...]
 
 
-def formula(machine: Machine | Tree, request: Request) -> Formula:
+def formula(tree: Tree, request: Request) -> Formula:
     """The expressions of a request."""
-    tree = tree_of(machine)
     graph = graph_of_laws(request.friction_speed)
     found = _QUANTITIES[request.quantity](Symbols(tree, graph), request)
     kept = {label: value for label, value in found.items() if not is_zero(value)}

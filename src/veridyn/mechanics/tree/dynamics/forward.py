@@ -207,10 +207,9 @@ def mass_matrix(
 
 
 def open_mass_matrix(
-    machine: Machine | Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+    tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Array:
     """The same of the open tree, whatever loops there are."""
-    tree = tree_of(machine)
     values = complete_values(tree, parameters)
     request = Request("mass")
     if wants_compiled(engine, tree, request, len(np.atleast_1d(q))):
@@ -239,12 +238,11 @@ def solve_mass(tree: Tree, M: Array, load: Array, qdd: Array | None = None) -> A
     return out
 
 
-def check_mass(machine: Machine | Tree, M: Array, where: str = "") -> None:
+def check_mass(tree: Tree, M: Array, where: str = "") -> None:
     """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it. Prescribed rows do not count.
 
     `where`: what messages name instead of the machine.
     """
-    tree = tree_of(machine)
     where = where or tree.name
     names = tree.rows
     if tree.held:

@@ -21,17 +21,15 @@ from veridyn.mechanics.ground.tyres import tyre_of
 from veridyn.mechanics.system.simulation import BaseState, Inputs, checked_forces, odd_signal
 from veridyn.mechanics.tree.dynamics.engine import Engine, check_angles, check_engine, compiled, uniform_values
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, open_mass_matrix, solve_mass
-from veridyn.mechanics.tree.loops.assembly import Assembled, assembled, loop_values
+from veridyn.mechanics.tree.loops.assembly import Assembled, assembled
 from veridyn.mechanics.tree.loops.dynamics import nearest_closed, onto_closure, solve_closed, solve_regular
-from veridyn.mechanics.tree.loops.equations import COUNTS
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.loops.equations import COUNTS, equation_values
 from veridyn.mechanics.tree.recursion.equations import equations_of_motion, state_rates
 from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies, minus_gravity, needs_velocity, split
 from veridyn.mechanics.tree.recursion.newton_euler import State, Wrench, outward
 from veridyn.mechanics.tree.recursion.sensing import load_matrix
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Load
-from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rotation_matrix, rounded_sign
 from veridyn.spatial.rotations import quaternion_rate, rotation_of
 from veridyn.symbolic.kernel import Single
@@ -254,13 +252,13 @@ class StateAccelerations:
 
     def __init__(
         self,
-        machine: Machine | Tree,
+        tree: Tree,
         values: Array,
         friction_speed: float = 0.0,
         engine: Engine = "compiled",
         omega: float = 0.0,
     ) -> None:
-        self.tree = tree = tree_of(machine)
+        self.tree = tree
         self.values, self.friction_speed, self.omega = values, friction_speed, omega
         check_engine(engine)
         self.compile = engine != "numpy"
@@ -294,7 +292,7 @@ class StateAccelerations:
             M, load = self._by_recursion(self._state(q, qd, w, v, pose), forces, wrenches, signals)
             if not self.tree.loops:
                 return solve_mass(self.tree, M, load, given_qdd)
-            return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd, given_qdd)
+            return self._closed(M, load, equation_values(self.tree, q[None], qd[None])[0], qd, given_qdd)
         bodies = loaded_bodies(self.tree, wrenches)
         if bodies not in self._prepared:
             self._prepared[bodies] = self._prepare(bodies, q)

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.loops.equations import COUNTS, equations, names_of
+from veridyn.mechanics.tree.loops.equations import COUNTS, equation_values, names_of
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
-from veridyn.mechanics.tree.recursion.inputs import Request, blocks
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.kinematics import at_rest, root_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import GROUND, Attachment
-from veridyn.spatial.algebra import ARRAYS
 
 Numbers = tuple[int, ...]
 CLOSED_TOLERANCE_M = 1e-10  # m, and of products of unit axes: how far a loop may stay open
@@ -33,24 +32,15 @@ SINGULAR_RATIO = 1e-7  # of the largest singular value, sliding coordinates in u
 SYMMETRY_OFFSET = 0.02  # rad, and of the machine's reach: from the home position to one without symmetry
 
 
-def loop_values(machine: Machine | Tree, q: Array, qd: Array | None = None, engine: Engine = "auto") -> Array:
-    """(N, equations, n + 2): Φ_q, then Φ, then the bias of Φ̈ (zero where no rates are given)."""
-    tree = tree_of(machine)
-    n, rows = tree.n, sum(COUNTS[loop.joint] for loop in tree.loops)
+def loop_values(tree: Tree, q: Array, qd: Array | None = None, engine: Engine = "auto") -> Array:
+    """:func:`~veridyn.mechanics.tree.loops.equations.equation_values`, by machine code where that pays."""
     request = Request("loops" if qd is None else "loop_motion")
-    if wants_compiled(engine, tree, request, len(q)):
-        at = at_rest(tree, q)
-        motion = at if qd is None else Motion(at.t, q, qd, at.qdd, at.base)
-        return np.ascontiguousarray(filled(compiled(tree, request), tree, motion, (rows, n + 2)))
-    out = np.zeros((len(q), rows, n + 2))
-    for block in blocks(len(q)):
-        rates = [0.0] * n if qd is None else list(np.ascontiguousarray(qd[block].T))
-        for i, equation in enumerate(equations(tree, list(np.ascontiguousarray(q[block].T)), rates, ARRAYS)):
-            for k, slope in equation.slopes.items():
-                out[block, i, k] = slope
-            out[block, i, n] = equation.value
-            out[block, i, n + 1] = equation.bias
-    return out
+    if not wants_compiled(engine, tree, request, len(q)):
+        return equation_values(tree, q, qd)
+    at = at_rest(tree, q)
+    motion = at if qd is None else Motion(at.t, q, qd, at.qdd, at.base)
+    shape = (sum(COUNTS[loop.joint] for loop in tree.loops), tree.n + 2)
+    return np.ascontiguousarray(filled(compiled(tree, request), tree, motion, shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +69,11 @@ class Split:
     sign: float
     clock: Array | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The given coordinates."""
+        return tuple(self.tree.coordinates[k] for k in self.given)
+
     def sample(self, k: int) -> str:
         """A sample in words."""
         time = "" if self.clock is None or k >= len(self.clock) else f" (t = {self.clock[k]:.6g} s)"
@@ -105,9 +100,8 @@ class _Shape:
         return isinstance(other, _Shape) and self.key == other.key
 
 
-def assembled(machine: Machine | Tree) -> Assembled:
+def assembled(tree: Tree) -> Assembled:
     """The machine at home; refused where its loops cannot be closed there."""
-    tree = tree_of(machine)
     return _assembled(_Shape(tree))
 
 
@@ -124,14 +118,14 @@ def _assembled(shape: _Shape) -> Assembled:
             found=widest(tree, opening),
             hint="Hold fewer coordinates, or give better guesses under 'assembly'.",
         )
-    J = loop_values(tree, home[None], engine="numpy")[0, :, : tree.n] * unit
+    J = equation_values(tree, home[None])[0, :, : tree.n] * unit
     still = np.linalg.svd(J)[2][_rank(J) :]
     weights = np.sin(1.0 + 2.0 * np.arange(len(still)))
     nudged = home + SYMMETRY_OFFSET * unit * (weights @ still) if len(still) else home
     beside, opening = _least(tree, nudged, np.ones(tree.n, dtype=bool), unit)
     if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
         beside = home
-    K = loop_values(tree, beside[None], engine="numpy")[0, :, : tree.n] * unit
+    K = equation_values(tree, beside[None])[0, :, : tree.n] * unit
     rank = _rank(K)
     if _rank(J) < rank:
         raise ModelError(
@@ -155,9 +149,8 @@ def nearest_pose(tree: Tree) -> tuple[Array, Array]:
     return _least(tree, q, free, units(tree))
 
 
-def splitting(machine: Machine | Tree, at: str | Sequence[str] = "actuated") -> Split:
+def splitting(tree: Tree, at: str | Sequence[str] = "actuated") -> Split:
     """What follows from the coordinates `at`; refused where these do not determine the machine, or say too much."""
-    tree = tree_of(machine)
     return _splitting(_Shape(tree), at if isinstance(at, str) else tuple(at))
 
 
@@ -181,7 +174,7 @@ def _splitting(shape: _Shape, at: str | tuple[str, ...]) -> Split:
             expected=f"{home.freedom} of them, the degrees of freedom that its loops leave",
             hint="Mark exactly as many joints of the loops actuated, or name other coordinates.",
         )
-    A = loop_values(tree, home.home[None], engine="numpy")[:, home.rows, :][:, :, solved]
+    A = equation_values(tree, home.home[None])[:, home.rows, :][:, :, solved]
     s = np.linalg.svd(A[0] * home.unit[list(solved)], compute_uv=False)
     if s[-1] < SINGULAR_RATIO * s[0]:
         raise ModelError(
@@ -212,14 +205,14 @@ def _least(tree: Tree, q: Array, free: NDArray[np.bool_], unit: Array) -> tuple[
     """The nearest closed position by Gauss-Newton steps of least norm in the free coordinates, and what stays open."""
     n, at = tree.n, q.copy()
     for _ in range(50):
-        T = loop_values(tree, at[None], engine="numpy")[0]
+        T = equation_values(tree, at[None])[0]
         if np.abs(T[:, n]).max(initial=0.0) <= 0.01 * CLOSED_TOLERANCE_M or not free.any():
             break
         J = (T[:, :n] * unit)[:, free]
         step = np.linalg.lstsq(J, -T[:, n], rcond=1e-9)[0]
         step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300))
         at[free] += step * unit[free]
-    return at, np.abs(loop_values(tree, at[None], engine="numpy")[0, :, n])
+    return at, np.abs(equation_values(tree, at[None])[0, :, n])
 
 
 def _rank(J: Array) -> int:
@@ -318,16 +311,15 @@ def times(A: Array, x: Array) -> Array:
 
 def side_of(split: Split, q: Array) -> float:
     """On which side of the singular positions a closed position (n,) lies."""
-    return float(np.linalg.slogdet(split.block(loop_values(split.tree, q[None], engine="numpy")))[0][0])
+    return float(np.linalg.slogdet(split.block(equation_values(split.tree, q[None])))[0][0])
 
 
 def check_regular(
     split: Split, q: Array, condition: Array, sign: Array, side: float, samples: Counts | None = None
 ) -> None:
     """Refuse singular positions, and a change of side, which no machine makes without passing a singular position."""
-    tree = split.tree
     number = np.arange(len(q)) if samples is None else samples
-    names = ", ".join(tree.coordinates[k] for k in split.given)
+    names = ", ".join(split.names)
     bad = ~(condition < 1.0 / SINGULAR_RATIO)
     if bad.any():
         k = int(np.argmax(bad))
@@ -351,7 +343,7 @@ def check_regular(
 def refuse_unreachable(split: Split, q: Array, sample: int) -> None:
     """Say that a position (n,) could not be closed, and which loop stays open."""
     tree = split.tree
-    T = loop_values(tree, q[None], engine="numpy")
+    T = equation_values(tree, q[None])
     _, condition, _ = inverse(split, T)
     flat = " There the loops are stretched out: a singular position." if not condition[0] < 1e4 else ""
     raise DataError(

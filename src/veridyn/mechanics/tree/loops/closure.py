@@ -169,8 +169,8 @@ def close(
     the start is looked for in small steps, unless not `patient`. A position that cannot be reached, a singular one, and a path that
     leads through one are refused.
     """
-    tree = tree_of(machine)
-    return _closing(splitting(tree, at), given, start, path, patient, tolerance, engine).closed
+    split = splitting(tree_of(machine), at)
+    return _closing(split, as_given(split, given), start, path, patient, tolerance, engine).closed
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +183,9 @@ class _Closing:
 
 
 def _closing(
-    split: Split, given: Given, start: ArrayLike | None, path: bool, patient: bool, tolerance: float, engine: Engine
+    split: Split, values: Array, start: ArrayLike | None, path: bool, patient: bool, tolerance: float, engine: Engine
 ) -> _Closing:
-    tree, values = split.tree, as_given(split, given)
+    tree = split.tree
     begin = _start(split, start, len(values), tolerance)
     q = begin.copy()
     q[:, split.given] = values
@@ -245,32 +245,47 @@ def closed_motion(
     `forces`: those of the actuated coordinates, in their order or by name; passive ones have NaN.
     """
     tree = tree_of(machine)
-    times_ = np.asarray(t, dtype=np.float64)
-    split = replace(splitting(tree, at), clock=times_)
+    split, clock = splitting(tree, at), np.asarray(t, dtype=np.float64)
     rates, accelerations = as_given(split, qd), as_given(split, qdd)
     measured = None if forces is None else _columns(tree, tree.actuated_coordinates, forces)
-    found = _closing(split, q, start, path, patient, CLOSED_TOLERANCE_M, engine)
-    whole, B, slope = found.closed.q, found.inverted, found.slope
+    positions = as_given(split, q)
     faults = Faults()
-    for name, x in (("t", times_), ("qd", rates), ("qdd", accelerations), ("forces", measured)):
-        if x is not None and len(x) != len(whole):
+    for name, x in (("t", clock), ("qd", rates), ("qdd", accelerations), ("forces", measured)):
+        if x is not None and len(x) != len(positions):
             faults.add(
                 f"{name} has another number of samples than the positions.",
                 where=tree.name,
-                expected=f"{len(whole)}",
+                expected=f"{len(positions)}",
                 found=f"{len(x)}",
             )
     faults.raise_if_any(DataError)
-    speed, acceleration = np.zeros_like(whole), np.zeros_like(whole)
-    speed[:, split.given], acceleration[:, split.given] = rates, accelerations
-    speed[:, split.solved] = times(slope, rates)
-    bias = loop_values(tree, whole, speed, engine)[:, split.rows, tree.n + 1]
-    acceleration[:, split.solved] = times(slope, accelerations) - times(B, bias)
-    force = None
-    if measured is not None:
-        force = np.full(whole.shape, np.nan)
-        force[:, tree.actuated] = measured
-    return Motion(times_, whole, speed, acceleration, base, force)
+    part = Motion(clock, positions, rates, accelerations, base)
+    whole = whole_motion(split, part, start, path, patient, engine)
+    if measured is None:
+        return whole
+    force = np.full(whole.q.shape, np.nan)
+    force[:, tree.actuated] = measured
+    return replace(whole, forces=force)
+
+
+def whole_motion(
+    split: Split,
+    part: Motion,
+    start: ArrayLike | None = None,
+    path: bool = True,
+    patient: bool = True,
+    engine: Engine = "auto",
+) -> Motion:
+    """:func:`closed_motion` from that of the given coordinates alone, in their order."""
+    split = replace(split, clock=part.t)
+    found = _closing(split, part.q, start, path, patient, CLOSED_TOLERANCE_M, engine)
+    q, slope = found.closed.q, found.slope
+    qd, qdd = np.zeros_like(q), np.zeros_like(q)
+    qd[:, split.given], qdd[:, split.given] = part.qd, part.qdd
+    qd[:, split.solved] = times(slope, part.qd)
+    bias = loop_values(split.tree, q, qd, engine)[:, split.rows, split.tree.n + 1]
+    qdd[:, split.solved] = times(slope, part.qdd) - times(found.inverted, bias)
+    return Motion(part.t, q, qd, qdd, part.base)
 
 
 def closed_positions(machine: Machine | Tree, samples: int, rng: np.random.Generator, spread: float = 0.3) -> Array:
@@ -298,7 +313,7 @@ def closed_positions(machine: Machine | Tree, samples: int, rng: np.random.Gener
 
 def as_given(split: Split, values: Given) -> Array:
     """(N, n_given) of the given coordinates; lengths and names that do not fit are refused by name."""
-    return _columns(split.tree, [split.tree.coordinates[k] for k in split.given], values)
+    return _columns(split.tree, split.names, values)
 
 
 def _columns(tree: Tree, names: Sequence[str], values: Given) -> Array:

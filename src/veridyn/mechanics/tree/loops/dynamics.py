@@ -295,9 +295,8 @@ def loop_jacobian(
     return _whole(split, where, T)
 
 
-def projection(machine: Machine | Tree, motion: Motion, engine: Engine = "auto") -> Array:
+def projection(tree: Tree, motion: Motion, engine: Engine = "auto") -> Array:
     """∂q/∂q_a (N, n, independent) along a motion, which must keep the loops closed: positions, rates and accelerations."""
-    tree = tree_of(machine)
     split = splitting(tree)
     n = tree.n
     T = loop_values(tree, motion.q, motion.qd, engine=engine)
@@ -349,9 +348,8 @@ def _affected_rows(tree: Tree, own: Sequence[int], columns: Sequence[int]) -> li
     return [np.flatnonzero(np.isin(columns, enters[r])) for r in own]
 
 
-def open_rows(machine: Machine | Tree, rows: Sequence[int]) -> tuple[int, ...]:
+def open_rows(tree: Tree, rows: Sequence[int]) -> tuple[int, ...]:
     """The rows of the open tree that enter these rows of the closed one: themselves first."""
-    tree = tree_of(machine)
     first = len(tree.rows) - tree.n
     passive = [first + j for r in rows if r >= first for j in tree.feeding(r - first)[1:]]
     return tuple(dict.fromkeys((*rows, *passive)))

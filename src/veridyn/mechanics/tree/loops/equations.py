@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from veridyn.arrays import Array
+from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Loop
 from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.algebra import (
+    ARRAYS,
     ZERO,
     Algebra,
     Mat,
@@ -67,6 +72,20 @@ def equations(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], algebra: Al
     for loop in tree.loops:
         found += _of(loop, _End(tree, o, frames, loop.first), _End(tree, o, frames, loop.second))
     return found
+
+
+def equation_values(tree: Tree, q: Array, qd: Array | None = None) -> Array:
+    """(N, equations, n + 2): Φ_q, then Φ, then the bias of Φ̈ (zero where no rates are given)."""
+    n = tree.n
+    out = np.zeros((len(q), sum(COUNTS[loop.joint] for loop in tree.loops), n + 2))
+    for block in blocks(len(q)):
+        rates = [0.0] * n if qd is None else list(np.ascontiguousarray(qd[block].T))
+        for i, equation in enumerate(equations(tree, list(np.ascontiguousarray(q[block].T)), rates, ARRAYS)):
+            for k, slope in equation.slopes.items():
+                out[block, i, k] = slope
+            out[block, i, n] = equation.value
+            out[block, i, n + 1] = equation.bias
+    return out
 
 
 class _End:

@@ -132,7 +132,7 @@ def element_rows(
 
 
 def acting(
-    machine: Machine | Tree,
+    tree: Tree,
     e: Element,
     state: State,
     signals: Mapping[str, Scalar],
@@ -140,7 +140,6 @@ def acting(
     strut: Strut | None = None,
 ) -> Acting:
     """What the law of an element is a function of: its combination of coordinates, or the distance of its two places."""
-    tree = tree_of(machine)
     return Acting(
         position=lambda: combination(tree, e, state.q) if strut is None else strut.length,
         rate=lambda: combination(tree, e, state.qd) if strut is None else strut.rate(state.qd),
@@ -321,7 +320,7 @@ def columns(
 
 
 def motion_columns(
-    machine: Machine, motion: Motion, wanted: Iterable[int]
+    machine: Machine | Tree, motion: Motion, wanted: Iterable[int]
 ) -> tuple[list[Scalar], Iterator[tuple[int, dict[int, Scalar]]]]:
     """By the recursion on arrays along a motion: the rows that its wrenches ask for, and :func:`columns` of the wanted parameters."""
     tree = tree_of(machine)
@@ -330,12 +329,11 @@ def motion_columns(
     return rigid_rows(tree, o, {}, acting_of(tree, motion)), columns(tree, state, o, motion.signals, ARRAYS, wanted)
 
 
-def structure(machine: Machine | Tree) -> tuple[tuple[int, ...], ...]:
+def structure(tree: Tree) -> tuple[tuple[int, ...], ...]:
     """For each row, the columns that can enter it: those of the bodies it carries and of its elements.
 
     The inertia J of a body asks for moments only, so it enters neither the force rows of a free base nor a sliding joint.
     """
-    tree = tree_of(machine)
     touched: list[set[int]] = [set() for _ in tree.rows]
     first = len(tree.rows) - tree.n
     for c, (j, k) in enumerate(tree.columns):

@@ -13,10 +13,9 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, outward
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.machine import Machine
+from veridyn.model.check import MachineParts
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, rotation_matrix
 from veridyn.symbolic.expression import Graph, Number
@@ -31,9 +30,8 @@ def blocks(samples: int, size: int = BLOCK) -> Iterator[slice]:
         yield slice(start, min(start + size, samples))
 
 
-def state_of(machine: Machine | Tree, motion: Motion) -> State:
+def state_of(tree: Tree, motion: Motion) -> State:
     """The scalars of the recursion as arrays over the samples of a motion."""
-    tree = tree_of(machine)
     q, qd, qdd = (list(np.ascontiguousarray(x.T)) for x in (motion.q, motion.qd, motion.qdd))
     if motion.base is None:
         return State(q, qd, qdd, vd=minus_gravity(tree))
@@ -62,15 +60,13 @@ def components(values: Array) -> Vec:
     return (x, y, z)
 
 
-def loaded_bodies(machine: Machine | Tree, wrenches: Iterable[str]) -> tuple[int, ...]:
+def loaded_bodies(tree: Tree, wrenches: Iterable[str]) -> tuple[int, ...]:
     """The numbers of the bodies that wrenches act on, in the order of the tree."""
-    tree = tree_of(machine)
     return tuple(sorted(tree.index(name) for name in wrenches))
 
 
-def acting_of(machine: Machine | Tree, motion: Motion) -> dict[int, Wrench]:
+def acting_of(tree: Tree, motion: Motion) -> dict[int, Wrench]:
     """Wrenches acting on bodies, by number of the body."""
-    tree = tree_of(machine)
     return {tree.index(name): (components(w[:, :3]), components(w[:, 3:])) for name, w in motion.wrenches.items()}
 
 
@@ -82,10 +78,9 @@ def split(tree: Tree, values: Array) -> tuple[dict[int, tuple[float, ...]], list
     return X, [float(v) for v in values[inertial:]]
 
 
-def complete_values(machine: Machine | Tree, values: Array | None = None) -> Array:
+def complete_values(machine: MachineParts, values: Array | None = None) -> Array:
     """The parameter values to compute with: those given or the priors, ties applied; refused where some are unknown."""
-    tree = tree_of(machine)
-    p = tree.parameters if values is None else tree.parameters.replacing(values)
+    p = machine.parameters if values is None else machine.parameters.replacing(values)
     new = p.values.copy()
     for name, tie in p.ties.items():
         new[p.index(name)] = tie.factor * p.values[p.index(tie.to)]
@@ -95,7 +90,7 @@ def complete_values(machine: Machine | Tree, values: Array | None = None) -> Arr
         listed = ", ".join(unknown[:8]) + (f" and {len(unknown) - 8} more" if len(unknown) > 8 else "")
         raise ModelError(
             f"these parameters have no value: {listed}.",
-            where=tree.name,
+            where=machine.name,
             hint="Identify them first, give them in the model file, or pass parameters=.",
         )
     return new

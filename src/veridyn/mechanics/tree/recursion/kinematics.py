@@ -117,9 +117,8 @@ def pose_in_root(tree: Tree, o: Outward, j: int) -> tuple[Mat, Vec]:
     return A, P
 
 
-def posed(machine: Machine | Tree, q: ArrayLike) -> Outward:
+def posed(tree: Tree, q: ArrayLike) -> Outward:
     """The outward pass at rest: only poses are anything but zero."""
-    tree = tree_of(machine)
     values = _checked(tree, q)
     still = [0.0] * tree.n
     return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)
@@ -133,7 +132,8 @@ class Posture:
 
     def __init__(self, machine: Machine, q: Array) -> None:
         self.N, self.n = len(q), machine.n
-        self._tree, self._outward = tree_of(machine), posed(machine, q)
+        self._tree = tree_of(machine)
+        self._outward = posed(self._tree, q)
         self._frames: dict[int, tuple[Array, Array]] = {
             -1: (np.broadcast_to(np.eye(3), (self.N, 3, 3)), np.zeros((self.N, 3)))
         }

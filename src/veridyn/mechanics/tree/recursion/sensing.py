@@ -25,12 +25,10 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import minus_gravity
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, carry, frames_in_root, outward
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Force, Load, check_loads, components
-from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 from veridyn.spatial.algebra import (
@@ -183,9 +181,8 @@ def outputs_of(tree: Tree, sensor: Sensor) -> list[Output]:
     return [Output(kind=sensor.kind, on=on, at=at, along=u, own=sensor.has_own_axes) for u in chosen]
 
 
-def place_of(machine: Machine | Tree, ref: PointRef) -> tuple[int, Triple]:
+def place_of(tree: Tree, ref: PointRef) -> tuple[int, Triple]:
     """The number of a body, −1 for the ground, and a place on it; a body's name stands for its origin."""
-    tree = tree_of(machine)
     body, at = (ref.body, _triple(np.array(ref.at))) if isinstance(ref, Marker) else (ref, NOWHERE)
     return -1 if body == GROUND else tree.index(body), at
 

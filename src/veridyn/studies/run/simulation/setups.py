@@ -19,9 +19,10 @@ from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, NaturalMethod, driven, led
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
-from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
+from veridyn.mechanics.tree.dynamics.forward import mass_matrix, open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -287,10 +288,10 @@ def _moved(machine: Machine, reference: Reference) -> Array:
     """The inertia that each independent coordinate moves where the reference starts, the others at rest."""
     q, qd, qdd = (x[None] for x in reference.at(0.0))
     if not machine.closed:
-        return np.diagonal(open_mass_matrix(machine, q, engine="numpy")[0]).copy()
+        return np.diagonal(mass_matrix(machine, q, engine="numpy")[0]).copy()
     whole = closed_motion(machine, [0.0], q, qd, qdd)
     G = loop_jacobian(machine, whole.q)[0]
-    return np.diagonal(G.T @ open_mass_matrix(machine, whole.q, engine="numpy")[0] @ G).copy()
+    return np.diagonal(G.T @ open_mass_matrix(tree_of(machine), whole.q, engine="numpy")[0] @ G).copy()
 
 
 STEP = 1e-3  # s, where the study gives none
