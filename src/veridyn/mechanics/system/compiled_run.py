@@ -22,9 +22,9 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.run_blocks import Varied
+from veridyn.mechanics.system.run_bound import Outside
 from veridyn.mechanics.system.run_kernel import compiled_rate, compiled_run
 from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
-from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.simulation import checked_forces
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
@@ -64,7 +64,7 @@ class CompiledRun:
     (:mod:`veridyn.mechanics.system.run_bound`), without sensitivities, joint controllers and bristles. `rates_alone`: it
     serves :meth:`rate_at`, and :meth:`run` is not called. `often`: the step of a small machine is compiled as one formula
     (:mod:`veridyn.mechanics.system.run_formula`), which takes some tenths of a second once; results agree to rounding. `outside`: what acts
-    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_outside`), with a `closing_rate`.
+    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_bound`), with a `closing_rate`.
     """
 
     def __init__(
