@@ -23,14 +23,14 @@ from veridyn.observe.consistency.nis import innovation_whiteness as innovation_w
 from veridyn.observe.consistency.nis import nees as nees
 from veridyn.observe.consistency.nis import nis as nis
 from veridyn.observe.consistency.observability import closed_loop as closed_loop
-from veridyn.observe.filters.ekf import EKF as EKF
+from veridyn.observe.filters.methods import EKF as EKF
+from veridyn.observe.filters.methods import UKF as UKF
 from veridyn.observe.filters.methods import ErrorEKF as ErrorEKF
 from veridyn.observe.filters.methods import ForceErrorEKF as ForceErrorEKF
 from veridyn.observe.filters.methods import LinearKF as LinearKF
 from veridyn.observe.filters.methods import Smoother as Smoother
 from veridyn.observe.filters.run import run as run
 from veridyn.observe.filters.run import smooth as smooth
-from veridyn.observe.filters.ukf import UKF as UKF
 from veridyn.observe.fitting import Tuning as Tuning
 from veridyn.observe.fitting import fit_parameters as fit_parameters
 from veridyn.observe.fitting import tune as tune
@@ -39,6 +39,7 @@ from veridyn.observe.measurements import Measurements as Measurements
 from veridyn.observe.measurements import Status as Status
 from veridyn.observe.measurements import frozen as frozen
 from veridyn.observe.observation import Observation as Observation
+from veridyn.observe.observation import Virtual as Virtual
 from veridyn.observe.process_noise import ProcessNoise as ProcessNoise
 from veridyn.observe.result import Belief as Belief
 from veridyn.observe.result import Estimates as Estimates
@@ -47,4 +48,3 @@ from veridyn.observe.streaming.observer import Observer as Observer
 from veridyn.observe.streaming.stream import Stream as Stream
 from veridyn.observe.system import Continuous as Continuous
 from veridyn.observe.system import Discrete as Discrete
-from veridyn.observe.virtual import Virtual as Virtual

@@ -15,8 +15,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
+from veridyn.observe.filters.methods import EKF, ErrorEKF, ForceErrorEKF
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.system.stepper import explicit_step, tableau
-from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.process_noise import as_covariance, quick_covariance, van_loan
+from veridyn.observe.settings import ParameterBounds
 
 Integrator = Literal["euler", "midpoint", "rk4"]
 RULES = {"euler": "euler", "midpoint": "midpoint", "rk4": "RK4"}  # integrator → its tableau

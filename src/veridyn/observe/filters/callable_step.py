@@ -24,20 +24,22 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
-from veridyn.observe.filters.compiled_step import CompiledStep, SensorRows, filter_record
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import copy, multiply, spread, step_noise
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
+    CompiledStep,
     FilterRecord,
     SampleRows,
+    SensorRows,
     begin_step,
     corrected,
     ended,
+    filter_record,
     go_on,
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import copy, multiply, spread, step_noise
 from veridyn.observe.filters.update import Passage
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief

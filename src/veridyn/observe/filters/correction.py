@@ -5,7 +5,7 @@
 
 Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. States without any uncertainty take no part:
 all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted,
-:func:`project` with the bounds of estimated parameters (its reference is :meth:`veridyn.observe.bounds.ParameterBounds.project`), and
+:func:`project` with the bounds of estimated parameters (its reference is :meth:`veridyn.observe.settings.ParameterBounds.project`), and
 :func:`put_results`, which writes all of it into one row, in the order of :class:`~veridyn.observe.filters.update.PassageLayout`.
 :func:`correct_compiled` is the door for Python.
 """
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, core, kept, opened, summing
-from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
+from veridyn.observe.settings import BOUND_PASSES
 
 OUTLIER = int(Status.OUTLIER)
 DONE, CERTAIN, NOT_POSITIVE = 0, 1, 2  # a reading and a state without any uncertainty; a noise R that is none

@@ -33,10 +33,7 @@ from veridyn.mechanics.natural.steps.free_kernel import (
     set_load,
 )
 from veridyn.mechanics.natural.steps.free_model import FreeModel
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import EXACT, INTEGRATOR, spread
-from veridyn.observe.filters.machine_step import MachineStep
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     FilterRecord,
     SampleRows,
@@ -50,6 +47,9 @@ from veridyn.observe.filters.step import (
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import EXACT, INTEGRATOR, spread
+from veridyn.observe.filters.machine_step import MachineStep
 from veridyn.observe.machine import MachineSystem
 
 

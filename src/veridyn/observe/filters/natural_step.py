@@ -19,17 +19,14 @@ from veridyn.mechanics.natural.kernels.tangent import Found, Model, Room, close,
 from veridyn.mechanics.natural.kernels.terms import turned
 from veridyn.mechanics.natural.steps.minimal import advance
 from veridyn.mechanics.natural.steps.model import Charts
-from veridyn.observe.filters.compiled_step import as_rows
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import spread
-from veridyn.observe.filters.machine_step import MachineStep
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     STRAINED,
     FilterRecord,
     SampleRows,
     add_bias,
     add_sub_step,
+    as_rows,
     begin_step,
     corrected,
     ended,
@@ -37,6 +34,9 @@ from veridyn.observe.filters.step import (
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import spread
+from veridyn.observe.filters.machine_step import MachineStep
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Belief
 

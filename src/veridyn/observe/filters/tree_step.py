@@ -19,10 +19,7 @@ from veridyn.mechanics.tree.steps.model import TreeModel
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel, call_step
 from veridyn.mechanics.tree.steps.states import set_unknown
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import INTEGRATOR, spread
-from veridyn.observe.filters.machine_step import MachineStep
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     FilterRecord,
     SampleRows,
@@ -36,6 +33,9 @@ from veridyn.observe.filters.step import (
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import INTEGRATOR, spread
+from veridyn.observe.filters.machine_step import MachineStep
 from veridyn.observe.machine import TURNS, MachineSystem
 from veridyn.observe.system import System
 

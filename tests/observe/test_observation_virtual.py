@@ -17,10 +17,10 @@ from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, S
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.observation import Virtual, VirtualQuantity
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual, VirtualQuantity
 
 NO = np.zeros(0)
 

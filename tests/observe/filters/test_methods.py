@@ -5,7 +5,7 @@ import pytest
 
 from observe.builders import pendulum, pendulum_log
 from veridyn.errors import ModelError
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.process_noise import integrated_white_noise
