@@ -34,7 +34,6 @@ from veridyn.observe.filters.run import smooth as smooth
 from veridyn.observe.fitting import Tuning as Tuning
 from veridyn.observe.fitting import fit_parameters as fit_parameters
 from veridyn.observe.fitting import tune as tune
-from veridyn.observe.jacobian import check_jacobian as check_jacobian
 from veridyn.observe.measurements import Measurements as Measurements
 from veridyn.observe.measurements import Status as Status
 from veridyn.observe.measurements import frozen as frozen
@@ -48,3 +47,4 @@ from veridyn.observe.streaming.observer import Observer as Observer
 from veridyn.observe.streaming.stream import Stream as Stream
 from veridyn.observe.system import Continuous as Continuous
 from veridyn.observe.system import Discrete as Discrete
+from veridyn.observe.system import check_jacobian as check_jacobian

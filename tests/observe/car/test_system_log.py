@@ -17,8 +17,8 @@ from veridyn.observe.car.system import (
 )
 from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
-from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.system import check_jacobian
 from veridyn.signals.drive import DriveLog
 
 CAR = car_machine("small", {"mass": 900.0, "front": 1.0, "rear": 1.4})

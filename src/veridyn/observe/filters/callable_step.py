@@ -333,11 +333,14 @@ class PlainStep(CallableStep):
         if t == start:
             p.F[:] = self._one_matrix
         else:
-            if callable(system.Q):
-                s.W[:] = system.density(x, before, start, t - start)
-            x, p.F[:], slopes = system.move_with_slopes(x, before, start, t - start)
-            if slopes is not None:
-                s.A[:] = slopes
+            over = (x, before, start, t - start)
+            if isinstance(system, Continuous):
+                if callable(system.Q):
+                    s.W[:] = system.density(*over)
+                x, p.F[:], s.A[:] = system.move_with_slopes(*over)
+            else:
+                s.W[:] = system.noise(*over)
+                x, p.F[:] = system.move_and_jacobian(*over)
         if callable(system.R):
             f.sensors[:], f.noisy[0] = system.sensor_noise(t), 1
         p.x[:] = x
