@@ -18,9 +18,8 @@ from veridyn.identify.car.innovations import fit_car
 from veridyn.live.arrivals import SampleColumns, columns_of
 from veridyn.live.session import Pace, Replay, Session
 from veridyn.live.tracker import Layout, Row, Sample, SampleSource, Shown, StampCheck, Tracked, Trouble, refused_stamp
-from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
-from veridyn.observe.car.system import CarQuantities, Inflation, state_units
+from veridyn.observe.car.system import SLOWEST_M_S, CarQuantities, Inflation, lateral_measurements, state_units
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Measurements, Status

@@ -31,10 +31,9 @@ from veridyn.model.machine import Machine
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
-from veridyn.observe.observation import state_units
+from veridyn.observe.observation import Virtual, quantity_of, state_units
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.streaming.observer import Observer, ObserverStep
-from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.run.observer import PreparedObserver
 from veridyn.view.scene import Layer, mechanism_layer, tree_layer

@@ -97,7 +97,7 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
     After the pulse the true mechanism passes near an unstable equilibrium, so that its motion from 6 s on depends on the step itself.
     """
     t = STEP * np.arange(SAMPLES)
-    method = NaturalMethod(step=STEP, engine="compiled")
+    method = NaturalMethod(step=STEP)
     true, model = natural_system(fourbar()), natural_system(wrong_fourbar())
     truth = integrate_natural(true, t, initial_state(true, *TRUE_START), _torque, method=method, progress=progress)
     plain = integrate_natural(model, t, initial_state(model, *MODEL_START), method=method, progress=progress)

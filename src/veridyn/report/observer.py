@@ -14,8 +14,7 @@ from veridyn.arrays import Array
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.model.point_parts import MechanismParts
-from veridyn.observe.observation import Observation
-from veridyn.observe.virtual import Virtual
+from veridyn.observe.observation import Observation, Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves

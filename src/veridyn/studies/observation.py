@@ -13,8 +13,7 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.methods import Smoother
+from veridyn.observe.filters.methods import EKF, Smoother
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with, smoothed
 from veridyn.observe.observer_setup import ObserverSetup

@@ -19,7 +19,7 @@ from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
 from veridyn.mechanics.system.dry_friction import KINDS
-from veridyn.mechanics.system.run_outside import Acting, OtherBodies, Outside, called_outside, wrenches_of
+from veridyn.mechanics.system.run_bound import Acting, OtherBodies, Outside, called_outside, wrenches_of
 from veridyn.mechanics.system.run_record import DONE, FROM_STATE
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory, odd_signal
 from veridyn.mechanics.tree.dynamics.instant import ORIGIN, ActingInputs, StateRates

@@ -33,11 +33,11 @@ from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
+from veridyn.observe.observation import Virtual, quantity_of
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.observe import FilterSettings, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
