@@ -10,7 +10,7 @@ from veridyn.errors import FileError
 from veridyn.live.opening import open_session
 from veridyn.observe.measurements import Status
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.observe import observe_study
+from veridyn.studies.run.observer import observe_study
 
 CAR = Bicycle(duration=12.0, rate=25.0)
 MODEL = f"""veridyn: 2

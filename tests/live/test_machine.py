@@ -13,7 +13,7 @@ from veridyn.live.tracker import Sample
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Status
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.observe import observe_study
+from veridyn.studies.run.observer import observe_study
 
 STUDY = Path(__file__).parents[2] / "examples" / "studies" / "crane.yaml"
 

@@ -329,7 +329,7 @@ def _recorded_encoders(loaded: Loaded[Any], done: Any, page: Any, verdict: Any, 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """states.csv has every quantity with its deviation."""
     from veridyn.report.observed import observed_page, verdict_of
-    from veridyn.studies.run.observe import observe_study
+    from veridyn.studies.run.observer import observe_study
 
     done = observe_study(loaded, progress)
     return _recorded(loaded, done, observed_page, verdict_of, done.keep)

@@ -1,11 +1,12 @@
-"""The observer that a study of kind observe describes: its machine with the sensors that the log has, and a filter.
+"""The observer that a study of kind observe describes: its machine with the sensors that the log has, and a filter; and its run.
 
-It is checked before any log is read.
+It is checked before any log is read. Its run gives states with deviations, virtual sensors with bands, and how far to trust them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,16 +34,20 @@ from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.observe import tuned
+from veridyn.observe.observation import Observation
+from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.observe import FilterSettings, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import fingerprint
 from veridyn.studies.run.machine import fit_file, fitted_machine
-from veridyn.studies.run.observe_log import beside, derived_faults
+from veridyn.studies.run.observe_log import beside, derived_faults, observed_log, withhold
+from veridyn.studies.run.observed import ObserveRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,3 +350,54 @@ def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
 
 def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:
     return Marker(on.body, on.at, on.axis, on.side) if isinstance(on, PlaceSettings) else on
+
+
+def observe_study(
+    loaded: Loaded[Any], progress: Progress = silent, clock: Callable[[], float] = time.process_time
+) -> ObserveRun:
+    """Observe what a study file of kind observe names: a machine, or a car of a few numbers along a drive.
+
+    `step_microseconds` is processor time by `clock` over the samples; choosing the noise, learning the model's error and compiling are
+    left out.
+    """
+    if loaded.study.of_a_drive:
+        from veridyn.studies.run.car_observe import observe_drive  # here: it brings compiled equations along
+
+        return observe_drive(loaded, progress)
+    return _observe_machine(loaded, progress, clock)
+
+
+def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Callable[[], float]) -> ObserveRun:
+    s = loaded.study
+    prepared = observer_of(loaded)
+    log_file = existing_file(loaded, s.log.file, ("log", "file"))
+    log, findings = observed_log(loaded, prepared.system, log_file)
+    readings = measurements_of(prepared.system, log, prepared.setup.settings.input_hold)
+    table = prepared.system.table
+    owners = [table.sensors[k] for k in table.owner]
+    readings = withhold(loaded, readings, [i.name for i in owners], [i.delay for i in owners])
+    learns = prepared.setup.settings.model_error == "learned"
+    prepared, readings, tuning = prepared.tuned(s, readings, progress, learns)
+    setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual
+    found = observe_with(setup, machine, readings, progress, tuning)
+    spent = _step_microseconds(found, clock)
+    skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
+    if not found.estimates.dof[skip:].any():
+        what = "no reading is left to judge the filter by."
+        shown = f"{s.settle:g} s of a log that lasts {found.t[-1] - found.t[0]:.3g} s"
+        fault = loaded.fault(("settle",), what, found=shown, hint="Is the unit of log.time right?")
+        raise loaded.error(fault)
+    inputs = {
+        "study": fingerprint(loaded.text),
+        "model": fingerprint(model_file(loaded)),
+        "log": fingerprint(log_file),
+    }
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
+
+
+def _step_microseconds(found: Observation, clock: Callable[[], float]) -> float:
+    """The time of one sample of the run, made once more now that its noise is known and its code is made."""
+    assert found.made_by is not None
+    begin = clock()
+    found.made_by.repeated()
+    return 1e6 * (clock() - begin) / len(found)
