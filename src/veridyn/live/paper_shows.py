@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veridyn.live.car import CarTracker, drive_samples
-from veridyn.live.machine import DRAW_ON, MachineTracker, picture_of, prepared_observer
+from veridyn.live.machine import DRAW_ON, CarTracker, MachineTracker, drive_samples, picture_of, prepared_observer
 from veridyn.live.session import log_samples
 from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.model.experiment import Experiment
