@@ -18,7 +18,7 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit
-from veridyn.identify.car.result import CarFit, validate_car
+from veridyn.identify.car_fit import CarFit, validate_car
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.gains import with_known_gains

@@ -15,7 +15,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import ModelError, VeridynError
-from veridyn.identify.car.innovations import fit_car
+from veridyn.identify.estimators.innovations import fit_car
 from veridyn.live.arrivals import SampleColumns, columns_of
 from veridyn.live.session import Pace, Replay, Session
 from veridyn.live.tracker import (

@@ -15,9 +15,9 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, did_you_mean
-from veridyn.identify.car.innovations import Innovations, fit_car, swapped_axles_fault
-from veridyn.identify.car.result import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
+from veridyn.identify.car_fit import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
 from veridyn.identify.diagnosis.delays import Delays
+from veridyn.identify.estimators.innovations import Innovations, fit_car, swapped_axles_fault
 from veridyn.identify.validation import Validation
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Channel, Experiment

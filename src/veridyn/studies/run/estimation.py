@@ -38,7 +38,7 @@ from veridyn.threads import usable_threads
 from veridyn.version import __version__
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along; a design of motions needs none of the others
-    from veridyn.identify.car.result import CarFit
+    from veridyn.identify.car_fit import CarFit
     from veridyn.identify.cutoff import Cutoff
     from veridyn.identify.estimators.trust import Trust
     from veridyn.identify.friction.ladder import FrictionLadder
