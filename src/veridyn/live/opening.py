@@ -39,8 +39,9 @@ from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.simulator import simulate
 from veridyn.studies.config.observe import CarObserveFile, ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
+from veridyn.studies.run.machine import existing_file
 from veridyn.studies.run.observe_log import observed_log
-from veridyn.studies.run.observer import existing_file, observer_of
+from veridyn.studies.run.observer import observer_of
 
 
 def paper_show(name: str) -> Show:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veridyn.errors import CapabilityError, DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.files.machine.load import load_model
+from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
 from veridyn.mechanics.natural.equations.position import start_of
@@ -28,9 +26,6 @@ from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.single_track import NO_CAR
-from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
@@ -42,10 +37,10 @@ from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.observe import FilterSettings, ObserveFile, PlaceSettings
+from veridyn.studies.config.observe import ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
-from veridyn.studies.run.machine import fit_file, fitted_machine
+from veridyn.studies.run.machine import existing_file, model_file, named_machine
 from veridyn.studies.run.observe_log import beside, derived_faults, observed_log, withhold
 from veridyn.studies.run.observed import ObserveRun
 
@@ -63,23 +58,6 @@ class Described:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     base: tuple[str, ...] = ()
-
-
-def existing_file(loaded: Loaded[Any], text: str, at: tuple[str, ...]) -> Path:
-    """A file that the study names, refused where it is not there."""
-    file = loaded.path(text, at)
-    if not file.is_file():
-        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
-    return file
-
-
-def model_file(loaded: Loaded[Any]) -> Path:
-    """The file that describes the machine: a model file, or that of a fit."""
-    s = loaded.study
-    if s.model.fit:
-        return fit_file(loaded, ("model", "fit"), s.model.fit)
-    return existing_file(loaded, s.model.file, ("model", "file"))
 
 
 def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[Machine, Described]:
@@ -117,25 +95,6 @@ def _in_points(machine: Machine) -> Described:
         outputs=_outputs(machine.sensors, machine.dimension),
         base=BASE_NAMES if not points and machine.base == "free" else (),
     )
-
-
-def named_machine(loaded: Loaded[Any]) -> Machine:
-    """The machine of the section ``model``, from its file or from a fit, in its own formulation, with all its sensors."""
-    s, file = loaded.study, model_file(loaded)
-    if s.model.fit:
-        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
-    return load_model(file)
-
-
-def named_car(loaded: Loaded[Any]) -> Machine:
-    """The car of the section ``model``; a machine of bodies and joints is refused."""
-    car = named_machine(loaded)
-    if car.car is None:
-        what, hint = "this machine is no car of a few numbers.", "Leave out formulation: single_track."
-        found, place = f"{car.name}, formulation: {car.formulation}", "fit" if loaded.study.model.fit else "file"
-        fault = loaded.fault(("model", place), what, "a model file with the section car", found, hint)
-        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=loaded.file.name)
-    return car
 
 
 def _machine(loaded: Loaded[ObserveFile]) -> Machine:
@@ -229,11 +188,6 @@ def observer_of(loaded: Loaded[ObserveFile]) -> PreparedObserver:
     return PreparedObserver(system.model.form, setup, system, wanted)
 
 
-def filter_of_study(f: FilterSettings) -> Filter:
-    """The filter that a section ``filter`` names, with its settings."""
-    return FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon)
-
-
 def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
@@ -296,7 +250,7 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
         input_hold=f.input_hold,
         drifts=f.drifts,
     )
-    return ObserverSetup(filter_of_study(f), settings)
+    return ObserverSetup(f.method(), settings)
 
 
 def _checked(
@@ -361,7 +315,7 @@ def observe_study(
     left out.
     """
     if loaded.study.of_a_drive:
-        from veridyn.studies.run.car_observe import observe_drive  # here: it brings compiled equations along
+        from veridyn.studies.run.car_observe import observe_drive  # here: it brings the equations of a car along
 
         return observe_drive(loaded, progress)
     return _observe_machine(loaded, progress, clock)
