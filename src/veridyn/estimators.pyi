@@ -54,8 +54,8 @@ from veridyn.identify.flexible.one_encoder import identify_resonance as identify
 from veridyn.identify.flexible.two_encoders import FlexibleFit as FlexibleFit
 from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleSettings
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
-from veridyn.identify.friction.ladder import FrictionLadder as FrictionLadder
-from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
+from veridyn.identify.friction_ladder import FrictionLadder as FrictionLadder
+from veridyn.identify.friction_ladder import friction_ladder as friction_ladder
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
 from veridyn.identify.laboratory import encoder_offsets as encoder_offsets

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what a drive has brings compiled equations along; a design 
     from veridyn.identify.car_fit import CarFit
     from veridyn.identify.cutoff import Cutoff
     from veridyn.identify.estimators.trust import Trust
-    from veridyn.identify.friction.ladder import FrictionLadder
+    from veridyn.identify.friction_ladder import FrictionLadder
     from veridyn.signals.drive import Line
     from veridyn.studies.run.recordings import StudyDrive
 
