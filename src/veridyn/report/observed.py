@@ -6,7 +6,7 @@ Pages of a drive have sections of their own: what was identified with priors, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.observation import Observation
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
-from veridyn.report.observer import WORDS, ObservedParts, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
-from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.running import ELLIPSOIDS
-from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.report.plots import Plot, Series, curves, innovation_plots, thin, whiteness_plot
+from veridyn.report.running import ELLIPSOIDS, mechanism_animation
+from veridyn.report.words import FILTER_WORDS, count, listed, measured, number, unit_text
 from veridyn.signals.drive import DriveLog
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import ParameterRow, Result
@@ -40,11 +39,21 @@ DRIVE_WORDS = {
     "rear_force": "lateral force, rear axle",
     "front_slip": "slip angle, front axle",
     "rear_slip": "slip angle, rear axle",
-    "load_fl": "load, front left wheel",
-    "load_fr": "load, front right wheel",
-    "load_rl": "load, rear left wheel",
-    "load_rr": "load, rear right wheel",
+    **{f"load_{x[0]}{y[0]}": f"load, {x} {y} wheel" for x in ("front", "rear") for y in ("left", "right")},
 }
+
+
+class ObservedParts(NamedTuple):
+    """What a page of an observation is made of beside limits, innovations and consistency, which all have: sections `before` and `after`
+    those, key figures, settings, and the observation, if there is one, from sample `skip` on."""
+
+    name: str
+    observation: Observation | None
+    skip: int
+    keys: list[Key]
+    before: list[Section]
+    after: list[Section]
+    settings: dict[str, str]
 
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:
@@ -86,7 +95,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
         Key(f"{f['step_microseconds']:.0f} µs", "a step of the observer"),
     ]
     settings = {
-        "filter": WORDS.get(o.filter, o.filter),
+        "filter": FILTER_WORDS.get(o.filter, o.filter),
         "noise": "as the study says" if o.tuning is None else f"chosen on this log: {o.tuning.summary()}",
         "statistics from": f"sample {run.skip + 1} on",
     }
@@ -131,7 +140,7 @@ def _verdict(run: ObserveRun) -> Verdict:
         may_not = (
             f"Its bands may not be taken as they stand: they are {reason}{'' if white else ', and errors last longer than it thinks'}.",
         )
-    name = WORDS.get(o.filter, o.filter)
+    name = FILTER_WORDS.get(o.filter, o.filter)
     return Verdict(
         "good" if near and white else "fair" if near or white else "poor",
         f"{name} on {run.machine_name}: the observer's errors {'match' if near and white else 'do not match'} its stated bands.",
