@@ -24,8 +24,7 @@ from veridyn.mechanics.tree.dynamics import gpu
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.progress import Progress, silent
-from veridyn.threads import usable_threads
+from veridyn.progress import Progress, silent, usable_threads
 
 RUNS_AT_ONCE = 64  # of one call of machine code: progress is reported after each
 

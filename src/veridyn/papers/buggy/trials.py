@@ -48,8 +48,7 @@ from veridyn.papers.buggy.observers import (
     scored,
     standing_start,
 )
-from veridyn.progress import Progress, silent
-from veridyn.threads import usable_threads
+from veridyn.progress import Progress, silent, usable_threads
 
 OUTAGE_S, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent
 FULL, CRUISE, EASED = 100.0, 38.0, 20.0  # N*m on each rear wheel until EASED seconds, and after

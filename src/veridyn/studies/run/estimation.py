@@ -27,6 +27,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
+from veridyn.progress import usable_threads
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings, Executing, ExecutorSettings
 from veridyn.studies.config.study import Loaded, dotted
@@ -34,7 +35,6 @@ from veridyn.studies.identification import Estimation, IdentificationStudy
 from veridyn.studies.result import ParameterRow, Result, Run
 from veridyn.studies.run.machine import FIT, Closing
 from veridyn.symbolic.gpu import open_gpu
-from veridyn.threads import usable_threads
 from veridyn.version import __version__
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along; a design of motions needs none of the others
