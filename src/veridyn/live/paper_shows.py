@@ -21,8 +21,7 @@ from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
 from veridyn.papers.buggy.page_sections import buggy_layer
 from veridyn.papers.buggy.trials import CRUISE, EASED, FULL, RACK
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre
+from veridyn.papers.car.simulator.description import Vehicle, VehicleManoeuvre
 from veridyn.papers.car.simulator.run import drive
 from veridyn.progress import Progress
 from veridyn.signals.drive import DriveLog
