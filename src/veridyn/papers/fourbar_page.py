@@ -21,7 +21,7 @@ from veridyn.observe.virtual import Virtual
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves, innovation_plots, thin, whiteness_plot
+from veridyn.report.plots import Series, curves, innovation_plots, whiteness_plot
 from veridyn.report.running import animation_of_layers
 from veridyn.report.words import FILTER_WORDS, number, unit_text
 from veridyn.studies.result import Result
@@ -93,7 +93,7 @@ def _keys(study: ObservationStudy) -> list[Key]:
 
 
 def _estimates(study: ObservationStudy) -> list[Block]:
-    o, t = study.best.example, thin(study.truth.t)
+    o, t = study.best.example, study.truth.t
     plots, errors = [], []
     for label, name in study.labels.items():
         k = study.column(label)
@@ -105,11 +105,11 @@ def _estimates(study: ObservationStudy) -> list[Block]:
                     Series(
                         "model alone",
                         t,
-                        _inside(thin(study.plain.q[:, k]), _range(study.truth.q[:, k])),
+                        _inside(study.plain.q[:, k], _range(study.truth.q[:, k])),
                         colour="plain",
                     ),
-                    Series("observer", t, thin(value), style="thick", colour="estimate"),
-                    Series("truth", t, thin(study.truth.q[:, k]), style="dashed", colour="truth"),
+                    Series("observer", t, value, style="thick", colour="estimate"),
+                    Series("truth", t, study.truth.q[:, k], style="dashed", colour="truth"),
                 ],
                 "time, s",
                 label,
@@ -117,12 +117,12 @@ def _estimates(study: ObservationStudy) -> list[Block]:
             )
         )
         off = value - study.truth.q[:, k]
-        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
+        band = (-1.96 * sigma, 1.96 * sigma)
         size = float(3.0 * np.quantile(np.abs(off[study.skip :]), 0.99))
         errors.append(
             curves(
                 f"error of {label}",
-                [Series("observer", t, thin(off), band=band, colour="estimate")],
+                [Series("observer", t, off, band=band, colour="estimate")],
                 "time, s",
                 label,
                 y_range=(-size, size),
@@ -221,10 +221,10 @@ def _consistency(study: ObservationStudy) -> list[Block]:
     )
     s = study.best
     nees = s.example.nees(study.truth.q, study.truth.qd, study.skip)
-    t = thin(study.truth.t[study.skip :])
+    t = study.truth.t[study.skip :]
     plot = curves(
         "NEES per state over time",
-        [Series("NEES", t, thin(np.maximum(nees.values / nees.dof, 1e-4)), colour=0)],
+        [Series("NEES", t, np.maximum(nees.values / nees.dof, 1e-4), colour=0)],
         "time, s",
         "NEES",
         log_y=True,
@@ -251,25 +251,25 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     wanted = [Virtual(f"acceleration of {point}", "acceleration", point)]
     wanted += [Virtual(s.name, "spring", s.name) for s in (*parts.springs, *parts.dampers)][:2]
     wanted += _joint(parts)
-    t, plots = thin(study.truth.t[study.skip :]), []
+    t, plots = study.truth.t[study.skip :], []
     for reading in o.virtual(*wanted).values():
         for j, component in enumerate(reading.components):
-            low, high = (thin(b[study.skip :, j]) for b in reading.band())
+            low, high = (b[study.skip :, j] for b in reading.band())
             plots.append(
                 curves(
                     component,
-                    [Series("estimate", t, thin(reading.values[study.skip :, j]), band=(low, high), colour="estimate")],
+                    [Series("estimate", t, reading.values[study.skip :, j], band=(low, high), colour="estimate")],
                     "time, s",
                     unit_text(reading.units[j]),
                 )
             )
     for j, name in list(enumerate(o.states))[2 * o.system.f :]:
         value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
-        band = (thin(value - 1.96 * sigma), thin(value + 1.96 * sigma))
+        band = (value - 1.96 * sigma, value + 1.96 * sigma)
         plots.append(
             curves(
                 name,
-                [Series("estimate", t, thin(value), band=band, colour="estimate")],
+                [Series("estimate", t, value, band=band, colour="estimate")],
                 "time, s",
                 unit_text(o.units[j]),
             )
@@ -294,14 +294,14 @@ def _trust(study: ObservationStudy) -> list[Block]:
     seen = o.observability(part=slice(study.skip, study.skip + OBSERVABILITY_SAMPLES))
     loop = o.stability(study.skip)
     energy = o.energy()
-    t = thin(study.truth.t)
+    t = study.truth.t
     plots = [
         curves(
             "energy of the estimate",
             [
-                Series("kinetic", t, thin(energy[:, 0])),
-                Series("of gravity", t, thin(energy[:, 1])),
-                Series("total", t, thin(energy.sum(axis=1)), style="thick"),
+                Series("kinetic", t, energy[:, 0]),
+                Series("of gravity", t, energy[:, 1]),
+                Series("total", t, energy.sum(axis=1), style="thick"),
             ],
             "time, s",
             "J",
@@ -309,7 +309,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
         curves(
             "constraints of the estimate",
             [
-                Series(n, t, thin(np.maximum(c, 1e-18)))
+                Series(n, t, np.maximum(c, 1e-18))
                 for n, c in zip(("position", "velocity", "acceleration"), o.constraint_errors().T)
             ],
             "time, s",
@@ -319,7 +319,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
         ),
         curves(
             "largest pole of each step",
-            [Series("|eigenvalue|", t[: len(thin(loop.radius))], thin(loop.radius)[: len(t)])],
+            [Series("|eigenvalue|", t[: len(loop.radius)], loop.radius[: len(t)])],
             "time, s",
             "1",
             levels={"stable below": 1.0},

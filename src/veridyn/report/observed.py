@@ -175,8 +175,8 @@ def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
     low, high = float((value - 3.0 * settled).min()), float((value + 3.0 * settled).max())
     margin = max(0.05 * (high - low), 1e-12)
     y_range = (low - margin, high + margin)
-    band = tuple(thin(np.clip(value + side * 1.96 * sigma, *y_range)) for side in (-1.0, 1.0))
-    shown = Series("estimate", thin(t), thin(value), band=(band[0], band[1]), colour="estimate")
+    band = tuple(np.clip(value + side * 1.96 * sigma, *y_range) for side in (-1.0, 1.0))
+    shown = Series("estimate", t, value, band=(band[0], band[1]), colour="estimate")
     return curves(title, [shown], "time, s", unit_text(unit), y_range=y_range)
 
 
@@ -246,7 +246,7 @@ def _withheld_plot(w: WithheldOutput) -> Plot:
     """Errors of predictions over time; the curve is broken between spans."""
     breaks = np.flatnonzero(np.diff(w.t) > WITHHELD_BREAK * np.median(np.diff(w.t))) + 1 if len(w.t) > 2 else []
     t, error, sigma = (np.insert(x, breaks, np.nan) for x in (w.t, w.errors, w.sigma))
-    shown = Series("error", thin(t), thin(error), band=(thin(-1.96 * sigma), thin(1.96 * sigma)), colour="estimate")
+    shown = Series("error", t, error, band=(-1.96 * sigma, 1.96 * sigma), colour="estimate")
     return curves(w.output, [shown], "time, s", "error")
 
 
@@ -255,7 +255,7 @@ def _consistency(o: Observation, skip: int) -> list[Block]:
     some = nis.dof > 0
     plot = curves(
         "NIS per reading over time",
-        [Series("NIS", thin(o.t[skip:][some]), thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)), colour=0)],
+        [Series("NIS", o.t[skip:][some], np.maximum(nis.values[some] / nis.dof[some], 1e-4), colour=0)],
         "time, s",
         "NIS",
         log_y=True,
@@ -359,10 +359,10 @@ def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
     for name, v in run.virtual.items():
         angle = v.units[0] == "rad"
         scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.units[0])
-        low, high = (thin(scale * end[:, 0]) for end in v.band(2.0))
-        shown = [Series("estimate", thin(v.t), thin(scale * v.values[:, 0]), band=(low, high), colour="estimate")]
+        low, high = (scale * end[:, 0] for end in v.band(2.0))
+        shown = [Series("estimate", v.t, scale * v.values[:, 0], band=(low, high), colour="estimate")]
         if name in drive.reference:
-            shown.append(Series("reference", thin(v.t), thin(scale * drive.reference[name]), colour="truth"))
+            shown.append(Series("reference", v.t, scale * drive.reference[name], colour="truth"))
         plots.append(curves(DRIVE_WORDS.get(name, name), shown, "time, s", unit_text(unit)))
     blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
     if len(plots) > 1:
@@ -377,17 +377,15 @@ def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
 def _errors(run: ObserveRun, drive: ObservedDrive) -> Plot:
     v, scale = run.virtual["sideslip"], 180.0 / np.pi
     error, sigma = scale * (v.values[:, 0] - drive.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
-    shown = [
-        Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour="estimate")
-    ]
+    shown = [Series("estimate minus reference", v.t, error, band=(-sigma, sigma), colour="estimate")]
     if drive.linear is not None:
         shown.append(
             Series(
                 "linear filter, identified stiffness"
                 if drive.fitted is not None
                 else "linear filter, stiffness of the file",
-                thin(v.t),
-                thin(scale * (drive.linear - drive.reference["sideslip"])),
+                v.t,
+                scale * (drive.linear - drive.reference["sideslip"]),
                 style="dashed",
                 colour=2,
             )
@@ -399,7 +397,7 @@ def _way(drive: ObservedDrive) -> list[Section]:
     p = drive.path
     if p is None:
         return []
-    shown = [Series("estimate", thin(p.state("east")), thin(p.state("north")), colour="estimate")]
+    shown = [Series("estimate", p.state("east"), p.state("north"), colour="estimate")]
     c = drive.drive.channels
     if "east" in c:
         shown.append(Series("positions", thin(c["east"]), thin(c["north"]), style="dots", colour="measured"))
@@ -410,7 +408,7 @@ def _way(drive: ObservedDrive) -> list[Section]:
         plots.append(
             curves(
                 f"deviation of {name}, 2σ",
-                [Series("2σ", thin(p.t), thin(np.minimum(sigma, np.ptp(x) + 1.0)), colour=0)],
+                [Series("2σ", p.t, np.minimum(sigma, np.ptp(x) + 1.0), colour=0)],
                 "time, s",
                 unit,
             )
@@ -443,7 +441,7 @@ def _suspicions(texts: Sequence[str]) -> list[Section]:
 
 def _channels(drive: DriveLog) -> Section:
     plots = [
-        curves(name, [Series(name, thin(drive.t), thin(values), colour=0)], "time, s", name)
+        curves(name, [Series(name, drive.t, values, colour=0)], "time, s", name)
         for name, values in drive.channels.items()
         if np.isfinite(values).any()
     ]

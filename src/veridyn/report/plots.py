@@ -368,7 +368,7 @@ def _box(a: float, b: float, low: float, high: float, across: Axis, up: Axis) ->
 
 
 def thin(x: Array) -> Array:
-    """At most about as many samples as a curve needs."""
+    """At most about as many samples as dots need: evenly taken. Lines and bands are :func:`thinned` where they are drawn."""
     return x[:: max(1, len(x) // MAX_CURVE_POINTS)]
 
 
