@@ -6,7 +6,7 @@ without inertia between them. A mimic joint that cannot share its leader's coord
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -147,7 +147,7 @@ def _rename(parts: dict[str, Part], old: str, new: Part) -> None:
     parts.update(renamed)
 
 
-def free_name(name: str, taken: Mapping[str, object] | set[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """A name that nothing has yet."""
     while name in taken:
         name += "_"
