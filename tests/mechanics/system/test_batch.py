@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mechanics.system.test_run_outside import car, rolling
 from numpy.typing import NDArray
 
 import veridyn as vd
 from mechanics.ground.test_tyres import MAGIC
 from mechanics.system.test_run_bound import floating, home
-from mechanics.system.test_run_outside import car, rolling
 from veridyn.errors import DataError, DeviceError, SimulationError
 from veridyn.machines.described import linkage
 from veridyn.mechanics.ground.road import Plane
@@ -88,7 +88,14 @@ def test_machines_with_loops() -> None:
     assert runs.base is None
     for k in range(3):
         one = vd.dynamics.integrate(
-            machine, times, home(machine), rest, lambda *_, k=k: forces[k], method=EACH, parameters=sets[k], engine="numpy"
+            machine,
+            times,
+            home(machine),
+            rest,
+            lambda *_, k=k: forces[k],
+            method=EACH,
+            parameters=sets[k],
+            engine="numpy",
         ).motion
         np.testing.assert_allclose(runs.q[k], one.q, rtol=0.0, atol=1e-10)
         np.testing.assert_allclose(runs.qd[k], one.qd, rtol=0.0, atol=1e-9)
@@ -110,7 +117,9 @@ def test_free_bases_start_where_each_is_put() -> None:
         one = vd.dynamics.integrate(machine, times, q[k], qd[k], base=alone, method=how, engine="numpy")
         np.testing.assert_allclose(runs.q[k], one.motion.q, rtol=0.0, atol=1e-10)
         np.testing.assert_allclose(np.asarray(runs.base.position)[k], one.base_position, rtol=0.0, atol=1e-10)
-        np.testing.assert_allclose(np.asarray(runs.base.quaternion)[k], one.motion.base.quaternion, rtol=0.0, atol=1e-10)
+        np.testing.assert_allclose(
+            np.asarray(runs.base.quaternion)[k], one.motion.base.quaternion, rtol=0.0, atol=1e-10
+        )
 
 
 def test_a_car_rolls_up_a_road() -> None:

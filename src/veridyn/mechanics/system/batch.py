@@ -28,8 +28,8 @@ from veridyn.mechanics.system.fixed_steps import (
     refuse_crossing,
     stepped_by_python,
 )
+from veridyn.mechanics.system.run_bound import Outside
 from veridyn.mechanics.system.run_layout import usual_lanes
-from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method
 from veridyn.mechanics.tree.dynamics import gpu
 from veridyn.mechanics.tree.dynamics.instant import ActingInputs
@@ -38,8 +38,7 @@ from veridyn.mechanics.tree.loops.dynamics import check_closed_state
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.progress import Progress, silent
-from veridyn.threads import usable_threads
+from veridyn.progress import Progress, silent, usable_threads
 
 BASE_FIELDS = {"position": 3, "quaternion": 4, "velocity": 3, "omega": 3}
 INSTANT_S = 1e-12  # a step in which nothing moves

@@ -10,10 +10,10 @@ from scipy.signal import lfilter
 
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import IdentificationError
-from veridyn.identify.friction.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.statistics.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine

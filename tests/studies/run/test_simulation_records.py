@@ -21,7 +21,7 @@ from veridyn.studies.config.study import load_study
 from veridyn.studies.result import new_run
 from veridyn.studies.run.recordings import Recordings
 from veridyn.studies.run.simulate import simulate_study
-from veridyn.studies.run.simulation.records import (
+from veridyn.studies.run.simulation_records import (
     by_clock,
     dead_zones,
     keep_simulation,

@@ -12,8 +12,8 @@ import veridyn as vd
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import IdentificationError
 from veridyn.estimators import FrictionLadder, friction_ladder
-from veridyn.identify.friction.ladder import LadderStep
-from veridyn.identify.friction.terms import TERMS
+from veridyn.identify.friction_ladder import LadderStep
+from veridyn.identify.friction_terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.elements.element import Element
