@@ -1,4 +1,4 @@
-"""What machines are led through in a simulation, and what real sensors do to a signal.
+"""Motions, forces and commands of simulated machines, and the errors of real sensors.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""What a machine is, and the data types that travel through the rooms: machines, parameters, motions, experiments.
+"""What a machine is, and the data types that the other packages exchange: machines, parameters, motions, experiments.
 
 Examples
 --------
