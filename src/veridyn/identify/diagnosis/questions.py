@@ -21,7 +21,15 @@ from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_toget
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.plausible import BEYOND_SIGMAS
-from veridyn.identify.diagnosis.score_test import LIKELY, MACHINE, ROTOR, Projected, TraceNoise, limit_of, of_several
+from veridyn.identify.diagnosis.score_test import (
+    LIKELY,
+    MACHINE,
+    ROTOR,
+    Projected,
+    limit_of,
+    of_several,
+    squared,
+)
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     CABLE,
@@ -36,6 +44,7 @@ from veridyn.identify.diagnosis.structure import (
     WARM_UP,
     WHOLE,
 )
+from veridyn.identify.diagnosis.trace_noise import TraceNoise
 from veridyn.identify.result import Fit
 
 LEAST_SIZE = (
@@ -120,22 +129,18 @@ class Questions:
         self.columns = np.concatenate([c.columns for c in causes], axis=2)
         ends = np.cumsum([c.columns.shape[2] for c in causes])
         self.parts = [slice(end - c.columns.shape[2], end) for end, c in zip(ends, causes, strict=True)]
-        self.effects = model.plain.effects(self.columns * model.weight[:, :, None])
         self.price = float(np.log(max(np.count_nonzero(x.used), 2)))
         self.taken: list[Cause] = []
-        self._rest()
-
-    def _rest(self) -> None:
-        """What is left of all columns beside the regressor, as it is and behind the filters of the noise."""
-        self.rests = (
-            self.model.plain.beside(self.columns * self.model.weight[:, :, None]),
-            self.model.white.beside(self.model.filtered(self.columns)),
-        )
+        weighted = self.columns * model.weight[:, :, None]
+        self.effects = model.plain.effects(weighted)
+        self.wholes = squared(weighted)
+        # What is left of all columns beside the regressor, as it is and behind the filters of the noise.
+        self.rests = model.plain.beside(weighted), model.white.beside(model.filtered(self.columns))
+        self.shown = self.rests[0].any(axis=(0, 1))
 
     def untestable(self, every: Sequence[Cause]) -> tuple[tuple[str, str], ...]:
         """Sensors whose damage the parameters take up whole on this log."""
-        shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
-        testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
+        testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if self.shown[part].any()}
         testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
         testable.add((LATE_FORCE, MACHINE))  # what each of them cannot show is listed
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
@@ -193,7 +198,7 @@ class Questions:
     def answer(self, cause: Cause, effects: Array) -> Answer:
         """A cause by its own model."""
         model = self.model.with_columns(cause.columns)
-        column, coefficients, there = model.combined(cause.columns)
+        column, coefficients, there = model.combined()
 
         def by_noise(z: Array) -> Array | None:
             noise = self.noise(model) if abs(float(z[0])) > np.sqrt(self.price) else None  # others count for nothing
@@ -385,8 +390,9 @@ class Questions:
             if gains[best] <= 0.0:
                 break
             chosen.append(best)
-            p = p.with_columns(rest[:, :, self.parts[best]])
-            rest = p.beside(rest)
+            before, column = p, rest[:, :, self.parts[best]]
+            p = p.with_columns(column, column)
+            rest = p.further(rest, before, squared(rest))
         if len(chosen) < 2:
             return []
         model, answers = self.model, list[Answer]()
@@ -399,9 +405,13 @@ class Questions:
 
     def take(self, a: Answer) -> None:
         """Into the model, beside which the others are asked from now on."""
+        before = self.model.plain
         self.model = a.model if a.beside is self.model else self.model.with_columns(a.cause.columns)
         self.taken.append(a.cause)
-        self._rest()
+        self.rests = (
+            self.model.plain.further(self.rests[0], before, self.wholes),
+            self.model.white.beside(self.model.filtered(self.columns)),
+        )
 
 
 def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:

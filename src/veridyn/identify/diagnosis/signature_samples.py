@@ -7,7 +7,7 @@ To first order a damage of size c changes W φ = y to W φ + c s = y with a sign
     drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
-    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.score_test`)
+    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.trace_noise`)
 
 Dry friction F̂ steps where its speed turns, and has no slope there: a late force is a pulse behind each reversal, as long as it is late. For
 delays d of a grid the column is s_d/d with s_d = F̂_j(t − d) − F̂_j(t), and its size about d.
@@ -29,7 +29,7 @@ from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import BLOCK_SAMPLES, DIFFERENCE, ROUNDING, compiled_plan, fit_forces
 from veridyn.identify.diagnosis.drives import CoupledDrive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
-from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
+from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.structure import (
     EARLY,
     IN_STEPS,
@@ -47,6 +47,7 @@ from veridyn.identify.diagnosis.structure import (
     rigid_forces,
     whole_lines,
 )
+from veridyn.identify.diagnosis.trace_noise import size_slopes
 from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
@@ -337,6 +338,12 @@ def _added(lines: Array, weight: Array, numbers: NDArray[np.intp], width: int) -
     if not len(numbers):
         return 0, np.zeros((*lines.shape[:-1], 0))
     first, last = int(numbers[0]) // width, int(numbers[-1]) // width
+    seen = np.flatnonzero(weight.any(axis=tuple(range(weight.ndim - 1))))
+    places = numbers[seen] // width - first
+    if not np.any(places[1:] == places[:-1]):  # decimated: no window has more than one that counts
+        sums = np.zeros((*lines.shape[:-1], last - first + 1))
+        sums[..., places] = lines[..., seen] * weight[..., seen]
+        return first, sums
     whole, length = (lines, weight), (last - first + 1) * width
     if len(numbers) < length:
         whole = tuple(np.zeros((*x.shape[:-1], length)) for x in whole)

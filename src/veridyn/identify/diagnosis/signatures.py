@@ -45,15 +45,7 @@ from veridyn.identify.diagnosis.few_levels import few_levels
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.questions import BEHIND_REVERSALS, Answer, Questions
-from veridyn.identify.diagnosis.score_test import (
-    LIKELY,
-    ROTOR,
-    NoiseSlopes,
-    TraceNoise,
-    noise_slopes,
-    passed_covariances,
-    passed_variance,
-)
+from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.diagnosis.structure import (
     ASYMMETRIC,
@@ -71,6 +63,13 @@ from veridyn.identify.diagnosis.structure import (
     STRIBECK,
     VISCOUS,
     WARM_UP,
+)
+from veridyn.identify.diagnosis.trace_noise import (
+    NoiseSlopes,
+    TraceNoise,
+    noise_slopes,
+    passed_covariances,
+    passed_variance,
 )
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA
 from veridyn.identify.found_cause import FoundCause
