@@ -61,9 +61,8 @@ GEARS_SHARE = (
     0.5  # of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
 )
 STEPPING = (LOAD_FRICTION, STRIBECK, WARM_UP)  # of which windows of samples hide what every reversal shows: asked twice
-PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 LEAST = float(np.finfo(float).tiny)
-GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
+GRID_DEVIATION = float(np.log(2.0) / np.sqrt(12.0))  # of a delay, by the nearest of a grid of octaves
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,7 +122,9 @@ class Questions:
         clock: float,
         noise: Callable[[NoisyEquations], TraceNoise | None],
         model: NoisyEquations,
+        false_alarm_rate: float,
     ) -> None:
+        self.rate = false_alarm_rate
         self.fit, self.x, self.causes, self.clock, self.noise = fit, x, causes, clock, noise
         self.first = self.model = model
         self.columns = np.concatenate([c.columns for c in causes], axis=2)
@@ -145,8 +146,8 @@ class Questions:
         testable.add((LATE_FORCE, MACHINE))  # what each of them cannot show is listed
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
 
-    def limits(self, false_alarm_rate: float) -> dict[str, float]:
-        """By kind of cause, the chance below which one of it is significant, false alarms of all questions at this rate.
+    def limits(self) -> dict[str, float]:
+        """By kind of cause, the chance below which one of it is significant, false alarms of all questions at their rate.
 
         What gears have has its share, in which each kind has the same, however many options and places it has; those about all places at
         once are counted in, and those that are asked again of all samples. The others share the rest with late forces of dry friction."""
@@ -158,8 +159,8 @@ class Questions:
         delays = len(self.x.delays) * int(np.count_nonzero(self.x.measured))  # late and early ones are alike
         others = [kind for kind in {*asked, LATE_FORCE} if kind not in gears]
         share = GEARS_SHARE if gears else 0.0
-        rest = limit_of((1.0 - share) * false_alarm_rate, delays + sum(asked[kind] for kind in others))
-        own = {kind: limit_of(share * false_alarm_rate / len(gears), asked[kind]) for kind in gears}
+        rest = limit_of((1.0 - share) * self.rate, delays + sum(asked[kind] for kind in others))
+        own = {kind: limit_of(share * self.rate / len(gears), asked[kind]) for kind in gears}
         return dict.fromkeys(others, rest) | own
 
     def leading(self) -> list[Answer]:
@@ -269,7 +270,7 @@ class Questions:
         for kind, options in families.items():
             asked = [self._above_zero(every) if kind in POSITIVE else every for every in options.values()]
             chances = [self._chance(members) if len(members) > 1 else 1.0 for members in asked]
-            if min(chances) < PROMISING:
+            if min(chances) < self.rate:
                 answers.append(self._together_at(asked[int(np.argmin(chances))]))
             answers += [
                 a for every in options.values() if kind in ALIKE and len(every) > 1 for a in self._alike_at(every)
@@ -277,7 +278,8 @@ class Questions:
         return answers
 
     def _chance(self, members: Sequence[int]) -> float:
-        """That white noise makes as much of these causes behind the filters: what it makes often is not asked with a noise of its own."""
+        """That white noise makes as much of these causes behind the filters. Where that is more than the rate of false alarms of all
+        questions, they are not asked with a noise of their own, which is to make far less of them."""
         return self._chance_of(np.concatenate([self.rests[1][:, :, self.parts[k]] for k in members], axis=2))
 
     def _chance_of(self, rest: Array) -> float:
@@ -287,7 +289,7 @@ class Questions:
     def stepping(self) -> list[Cause]:
         """Causes that step where a speed turns, of which white noise would seldom make as much."""
         own = [k for k, c in enumerate(self.causes) if c.kind in STEPPING and self.rests[1][:, :, self.parts[k]].any()]
-        return [self.causes[k] for k in own if self._chance([k]) < PROMISING]
+        return [self.causes[k] for k in own if self._chance([k]) < self.rate]
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
@@ -343,7 +345,7 @@ class Questions:
         def together(parts: Sequence[Array]) -> Array:
             return np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)
 
-        if self._chance_of(together([self.rests[1][:, :, self.parts[k]] for k in members])) >= PROMISING:
+        if self._chance_of(together([self.rests[1][:, :, self.parts[k]] for k in members])) >= self.rate:
             return []
         columns = together([self.causes[k].columns for k in members])
         effects = together([self.effects[:, self.parts[k]] for k in members])

@@ -24,7 +24,8 @@ from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import ROUNDING
 from veridyn.identify.estimators.coloured import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 
-ONE_STEP = 1e-6  # of eigenvalues of AᵀA, from which products once keep ten digits; below ROUNDING too many are lost
+# Eigenvalues of AᵀA from which products once leave errors below ROUNDING; below ROUNDING itself too many digits are lost
+ONE_STEP = float(np.finfo(float).eps) / ROUNDING
 LIKELY = 4.0  # deviations from which a column is taken out of the noise (chosen)
 NOISE_KNOWN_TO = 0.2  # of scores that noise makes: to a fifth one log states a bias (:mod:`veridyn.identify.diagnosis.position_noise`)
 # Of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)

@@ -36,6 +36,7 @@ from veridyn.identify.diagnosis.structure import (
     LATE_FORCE,
     LONGEST_LAG_SHARE,
     LOW_PASS,
+    LOW_PASS_TIMES,
     WHOLE,
     ZERO_PHASE,
     ColumnLine,
@@ -68,8 +69,7 @@ MAX_ENTRIES = 6_000_000  # numbers of the equations that are looked at, and of l
 STRETCHES, STRETCH_SAMPLES = ((3, 12), 3000)
 WINDOW_RATE_HZ = 50.0  # of windows: positions change little between (chosen)
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
-DELAY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
-LONGEST_DELAY_S = 0.3  # s: what would be later is no delay (chosen)
+LONGEST_DELAY_S = LOW_PASS_TIMES[-1]  # what would be later hardly follows the motion, as behind the slowest filter
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -367,11 +367,11 @@ def _turned_names(plan: EquationPlan) -> tuple[str, ...]:
 
 
 def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
-    """Delays of the grid in samples; none where no row has dry friction of its own."""
+    """Delays of the grid in samples, octaves, each also early; none where no row has dry friction of its own."""
     if min(len(m) for m in motions) < 3 or not _rubbing(plan):
         return ()
     most = min(min(LONGEST_DELAY_S / float(np.median(np.diff(m.t))), LONGEST_LAG_SHARE * len(m)) for m in motions)
-    return tuple(k for k in DELAY_STEPS if k <= most)
+    return tuple(2**k for k in range(int(most).bit_length()))
 
 
 def _rubbing(plan: EquationPlan) -> list[Element]:
