@@ -128,7 +128,7 @@ def _closed(split: Split, part: Motion, measured: Collection[str], name: str) ->
         whole = whole_motion(split, own)
     except DataError as error:
         other = readings_in_reach(split, own.q)
-        hint = f" In reach would be: {'; '.join(other)}." if other else ""
+        hint = f" These readings can be reached: {'; '.join(other)}." if other else ""
         faults = [replace(f, where=f"{name}, {f.where}", hint=f.hint + hint) for f in error.faults]
         raise DataError(faults) from None
     names = split.tree.coordinates
