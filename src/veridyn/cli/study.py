@@ -425,7 +425,7 @@ def _warn_of_guesses(loaded: Loaded[Any]) -> None:
 def _simulate_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     from veridyn.report.simulated import simulated_page, verdict_of
     from veridyn.studies.run.simulate import simulate_study
-    from veridyn.studies.run.simulation.records import keep_simulation
+    from veridyn.studies.run.simulation_records import keep_simulation
 
     done = simulate_study(loaded, progress)
     keep = partial(keep_simulation, loaded, done.machine, done.log, done.truth)

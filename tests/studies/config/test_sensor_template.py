@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from veridyn.studies.run.observe import observe_study
 
 from strangers.bicycle_drive import Bicycle
 from strangers.walks import SPATIAL, walked
@@ -28,6 +27,7 @@ from veridyn.studies.config.sensor_template import car_template, observe_templat
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.result import collected_warnings
 from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.observer import observe_study
 
 FOURBAR = shipped("veridyn:fourbar.yaml")
 TRUTH = Bicycle(duration=20.0, rate=25.0)
