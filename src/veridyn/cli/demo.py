@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Out = Annotated[Path, typer.Option(help="Folder that gets the new run folder.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the noise; the same seed gives the same result.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Do less, and say so in the result.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run fewer or shorter trials; the result says so.")]
 
 
 @app.callback()

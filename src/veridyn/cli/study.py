@@ -121,8 +121,8 @@ def excite(
 ) -> None:
     """Design the motion that identifies a machine's parameters best, within all its limits.
 
-    Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (what
-    deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. With a section
+    Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (the
+    predicted deviation of each parameter), report.html and the study with its defaults into a new folder and prints where. With a section
     drives, or with --kind drive and a model file, it designs commands that determine the drives from encoders (commands.csv), within
     positions, speeds and forces of the joints. Exit codes: 0 done, 1 a deviation is larger than the study file accepts, 2 bad input.
 

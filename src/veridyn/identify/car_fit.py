@@ -171,7 +171,7 @@ def validate_car(
     given_log = one_drive(data, "validate", "a car is validated on the log of a drive.")
     for fault in log_faults(given_log, car):
         warn(IdentificationWarning, fault)
-    drive = above("veridyn.observe.car.log", "drive_of")(car, given_log)
+    drive = above("veridyn.observe.car.system", "drive_of")(car, given_log)
     seen, log = predictions(car, noise, drive, progress)
     return replace(validation_of_drive(seen, log), fit=None if isinstance(fit, Machine) else fit)
 
@@ -179,7 +179,7 @@ def validate_car(
 def predicted_sensors(fit: CarFit, data: object) -> Array:
     """Readings (N, rows of the fit) as the filter predicts them, each from the readings before it: y − r; NaN where there is none."""
     drive = one_drive(data, "predict", "a car predicts the sensors of the log of a drive.")
-    seen, log = predictions(fit.car, fit.noise, above("veridyn.observe.car.log", "drive_of")(fit.car, drive))
+    seen, log = predictions(fit.car, fit.noise, above("veridyn.observe.car.system", "drive_of")(fit.car, drive))
     out = np.full((len(log.values), len(fit.rows)), np.nan)
     for k, row in enumerate(fit.rows):
         if row.row in log.names:

@@ -33,19 +33,17 @@ from veridyn.live.tracker import (
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.model.machine import Machine
-from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
-from veridyn.observe.car.system import CarQuantities, Inflation
+from veridyn.observe.car.system import SLOWEST_M_S, CarQuantities, Inflation, lateral_measurements
 from veridyn.observe.car.system import state_units as car_state_units
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.observation import state_units
+from veridyn.observe.observation import Virtual, quantity_of, state_units
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.streaming.observer import Observer, ObserverStep
 from veridyn.observe.streaming.stream import guarded_stream
-from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.config.observe import CarObserveFile

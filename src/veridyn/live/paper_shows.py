@@ -13,9 +13,9 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise, PriorValue, car_machine
-from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import observed_car
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.car.system import lateral_measurements
+from veridyn.observe.filters.methods import EKF
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start

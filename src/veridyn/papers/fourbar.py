@@ -28,8 +28,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.methods import FILTERS, Smoother
+from veridyn.observe.filters.methods import EKF, FILTERS, Smoother
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with, smoothed
 from veridyn.observe.observer_setup import ObserverSetup
@@ -97,7 +96,7 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
     After the pulse the true mechanism passes near an unstable equilibrium, so that its motion from 6 s on depends on the step itself.
     """
     t = STEP * np.arange(SAMPLES)
-    method = NaturalMethod(step=STEP, engine="compiled")
+    method = NaturalMethod(step=STEP)
     true, model = natural_system(fourbar()), natural_system(wrong_fourbar())
     truth = integrate_natural(true, t, initial_state(true, *TRUE_START), _torque, method=method, progress=progress)
     plain = integrate_natural(model, t, initial_state(model, *MODEL_START), method=method, progress=progress)

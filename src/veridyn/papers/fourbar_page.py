@@ -15,9 +15,8 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.point_parts import MechanismParts
 from veridyn.observe.filters.methods import ErrorEKF
-from veridyn.observe.observation import Observation
+from veridyn.observe.observation import Observation, Virtual
 from veridyn.observe.observe import observe_with
-from veridyn.observe.virtual import Virtual
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page

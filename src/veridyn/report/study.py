@@ -215,7 +215,11 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
     ]
     first = [
         Section("The load", load_blocks(run), "Mass, centre of mass and inertia about it, in the frame of the flange."),
-        Section("Settings for controllers", controller_blocks(settings), "The same load as three makers take it."),
+        Section(
+            "Settings for controllers",
+            controller_blocks(settings),
+            "The same load in the form that three controllers expect.",
+        ),
     ]
     title, more = f"The load on “{x.body}”", study_sections(run.weighed)
     return identification_page(run.weighed.study, result, command, more, title, payload_verdict(run), keys, first)

@@ -90,7 +90,7 @@ def identify_car(
     if not isinstance(chosen, Innovations):
         asked = f"estimator '{getattr(method, 'name', method)}'"
         raise CapabilityError("single_track", asked, *NO_REGRESSOR, where=f"identify, {machine.name}")
-    drive = above("veridyn.observe.car.log", "drive_of")(machine, log)
+    drive = above("veridyn.observe.car.system", "drive_of")(machine, log)
     found = replace(fit_car(machine, chosen, drive, progress), acceptance=how.acceptance)
     for fault in found.faults:
         warn(IdentificationWarning, fault)

@@ -55,9 +55,8 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
+from veridyn.observe.filters.methods import EKF, ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with

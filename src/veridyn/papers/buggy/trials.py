@@ -31,7 +31,7 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import SEVERAL, SensorFinding, sensor_findings
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.papers.buggy.drive import DRIVES, BuggyDrive, BuggyTruth, brake_channels, driven
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy

@@ -95,7 +95,7 @@ def run_identify(
     machine: Machine | None = None,
     estimation: Estimation | None = None,
 ) -> IdentifyRun:
-    """Read, mend, filter, estimate, judge and suspect, as the study file says; `machine` and `estimation` in place of its own.
+    """Read and filter the logs, estimate, validate and diagnose, as the study file says; `machine` and `estimation` in place of its own.
 
     Of a car of a few numbers, what its drive shows of it.
     """

@@ -7,11 +7,18 @@ from strangers.bicycle_drive import Bicycle
 from veridyn.errors import DataError, ModelError
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.single_track import car_machine
-from veridyn.observe.car.log import PathNoise, drive_of, first_yaw_rate, lateral_measurements, path_start, path_system
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.car.system import (
+    PathNoise,
+    drive_of,
+    first_yaw_rate,
+    lateral_measurements,
+    path_start,
+    path_system,
+)
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
-from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.system import check_jacobian
 from veridyn.signals.drive import DriveLog
 
 CAR = car_machine("small", {"mass": 900.0, "front": 1.0, "rear": 1.4})

@@ -17,16 +17,14 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.filters.correction import Corrected, corrected_of, project
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.ukf import UKF
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.settings import Estimated, ObserveSettings, ParameterBounds, read_parameters
 from veridyn.observe.streaming.observer import Observer
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH

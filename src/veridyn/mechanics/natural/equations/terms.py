@@ -19,7 +19,7 @@ from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Places, Vector, core, summing
 from veridyn.mechanics.natural.equations.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.equations.forces import ForceTable
-from veridyn.mechanics.natural.kernels.law_code import FIRST, LawCode, add_law_tangents, add_laws, law_rows
+from veridyn.mechanics.natural.equations.law_code import FIRST, LawCode, add_law_tangents, add_laws, law_rows
 
 SAME_DIGITS = 14  # decimals to which rows of coefficients agree that differ by rounding alone
 

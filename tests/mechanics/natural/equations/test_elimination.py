@@ -10,8 +10,7 @@ import pytest
 from strangers.natural_mechanisms import fourbar
 from veridyn.machines.described import spatial
 from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system, system_of
-from veridyn.mechanics.natural.kernels.elimination import (
+from veridyn.mechanics.natural.equations.elimination import (
     SymmetricPlan,
     SymmetricRoom,
     factor_symmetric,
@@ -21,6 +20,7 @@ from veridyn.mechanics.natural.kernels.elimination import (
     symmetric_plan,
     symmetric_room,
 )
+from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system, system_of
 from veridyn.mechanics.natural.steps.free_model import free_model
 from veridyn.papers.buggy.machine import buggy
 

@@ -17,14 +17,14 @@ from veridyn.machines.described import spatial
 from veridyn.mechanics.compiled import Bound, Vector, compiled, opened
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.position import position
-from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.kernels.sparse import (
+from veridyn.mechanics.natural.equations.sparse import (
     MAX_BACKWARD_ERROR,
     SparsePlan,
     factor_planned,
     plan_of,
     solve_planned,
 )
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 
 
 class _Problem(NamedTuple):

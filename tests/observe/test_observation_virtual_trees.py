@@ -13,12 +13,12 @@ from veridyn.machines.described import linkage
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.observation import Virtual, quantity_of
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual, quantity_of
+from veridyn.observe.system import numeric_jacobian
 
 
 def closed() -> Machine:

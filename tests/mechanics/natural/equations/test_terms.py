@@ -13,7 +13,7 @@ from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.natural.equations.constraints import CoefficientTable
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.kernels.terms import (
+from veridyn.mechanics.natural.equations.terms import (
     Forms,
     Scratch,
     Tables,

@@ -2,7 +2,7 @@
 
     B = [T Φ_qᵀ; Φ_q −1/α I]
 
-The plan (:mod:`veridyn.mechanics.natural.kernels.sparse`) is made once per mechanism; where its fixed order loses digits, the dense
+The plan (:mod:`veridyn.mechanics.natural.equations.sparse`) is made once per mechanism; where its fixed order loses digits, the dense
 factorisation with pivoting takes that one solve.
 
 Where T = M and α never change, P B Pᵀ = Uᵀ D⁻¹ U is planned on the pattern of M and Φ_q alone, and only the rows of U are kept: half the
@@ -22,8 +22,7 @@ from veridyn.mechanics.compiled import Matrix, Numbers, Places, Vector, core, su
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.equations.constraints import Constraints
 from veridyn.mechanics.natural.equations.forces import ForceTable
-from veridyn.mechanics.natural.equations.wheels import WheelTable
-from veridyn.mechanics.natural.kernels.sparse import (
+from veridyn.mechanics.natural.equations.sparse import (
     SparsePlan,
     factor_planned,
     node_of,
@@ -31,7 +30,8 @@ from veridyn.mechanics.natural.kernels.sparse import (
     solve_planned,
     take_off,
 )
-from veridyn.mechanics.natural.kernels.terms import Tables
+from veridyn.mechanics.natural.equations.terms import Tables
+from veridyn.mechanics.natural.equations.wheels import WheelTable
 from veridyn.spatial.rotations import rotation_of
 
 POSES = 6  # at which the order of elimination is tried when it is planned

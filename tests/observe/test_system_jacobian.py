@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.observe.jacobian import check_jacobian, numeric_jacobian
+from veridyn.observe.system import check_jacobian, numeric_jacobian
 
 X = np.array([0.4, -1.2, 2.0])
 

@@ -10,8 +10,8 @@ from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.compiled import Bound, compiled, opened
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of
-from veridyn.mechanics.natural.kernels.tangent import Room, add_third, bend, room_of
-from veridyn.mechanics.natural.kernels.terms import Tables, constraints_at
+from veridyn.mechanics.natural.equations.tangent import Room, add_third, bend, room_of
+from veridyn.mechanics.natural.equations.terms import Tables, constraints_at
 
 
 class Bench(NamedTuple):

@@ -1,10 +1,10 @@
 """P B Pᵀ = L U of a matrix whose pattern never changes: planned once, then only numbers.
 
 Rows and columns are eliminated in one order, by minimum degree among the pivots that are large enough on every sample given to the plan;
-the bordered matrices of :mod:`veridyn.mechanics.natural.kernels.elimination` so eliminate coordinates with mass first, then the constraints
-that hold them, and last coordinates without mass. Pivots of one structure are eliminated together, as dense blocks; the plan lists each
-cell that a block changes, and the numeric phase walks that list without searching and without memory of its own. There is no pivoting at
-run time: :func:`solve_planned` checks what it solved by its backward error and refines, and says where that is not enough.
+the bordered matrices of :mod:`veridyn.mechanics.natural.equations.elimination` so eliminate coordinates with mass first, then the
+constraints that hold them, and last coordinates without mass. Pivots of one structure are eliminated together, as dense blocks; the plan
+lists each cell that a block changes, and the numeric phase walks that list without searching and without memory of its own. There is no
+pivoting at run time: :func:`solve_planned` checks what it solved by its backward error and refines, and says where that is not enough.
 
 Reference: Duff, Erisman and Reid, 2017, Direct Methods for Sparse Matrices, chapters 7 and 10; Vanderbei, 1995, SIAM Journal on
 Optimization 5.

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from observe.builders import pendulum, pendulum_log
+from observe.textbook import integrated_white_noise
 from veridyn.errors import ModelError
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.process_noise import integrated_white_noise
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.filters.run import run
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete

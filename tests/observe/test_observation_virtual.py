@@ -15,12 +15,12 @@ from veridyn.model.load import Drive, Torque
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, Spring
 from veridyn.model.sensor import Sensor
-from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.observation import Virtual, VirtualQuantity
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual, VirtualQuantity
+from veridyn.observe.system import check_jacobian
 
 NO = np.zeros(0)
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import solve_discrete_are
 
 from observe import textbook
+from observe.linear import Kalman, Linear, from_rates, steady_state
 from veridyn.errors import ModelError
-from veridyn.observe.filters.linear import Kalman, Linear, from_rates, steady_state
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
