@@ -1,4 +1,4 @@
-"""How many threads share in a piece of work: bounded by processors, by a variable and by a setting; one in a worker."""
+"""Work that takes long: stages are named, and threads bounded by processors, by a variable and by a setting; one in a worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from veridyn.identify.regression.workers import map_in_order
-from veridyn.progress import usable_threads
+from veridyn.progress import staged, usable_threads
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,9 @@ def test_a_worker_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(map_in_order(pool, usable_threads, [None, 4])) == [1, 1]
         assert pool.submit(usable_threads).result() == 6  # the thread is none of these workers any more
     assert list(map_in_order(None, usable_threads, [None, 4])) == [6, 4]
+
+
+def test_a_stage_names_its_tasks() -> None:
+    told: list[tuple[str, float, float | None]] = []
+    staged(lambda *given: told.append(given), "validating")("streaming", 2.0, None)
+    assert told == [("validating: streaming", 2.0, None)]

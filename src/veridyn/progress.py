@@ -25,6 +25,15 @@ def silent(task: str, done: float, total: float | None) -> None:
     """The default: tell nobody."""
 
 
+def staged(progress: Progress, stage: str) -> Progress:
+    """The same, told of which stage of a longer piece of work its tasks are."""
+
+    def tell(task: str, done: float, total: float | None) -> None:
+        progress(f"{stage}: {task}", done, total)
+
+    return tell
+
+
 def tracked(items: Iterable[T], task: str, progress: Progress) -> Iterator[T]:
     """Yield the items, telling `progress` after each one is dealt with."""
     total = float(len(items)) if isinstance(items, Sized) else None

@@ -13,7 +13,17 @@ import veridyn
 from studies.small_arm import small_study
 from veridyn.errors import DataWarning, Fault, FileError, warn
 from veridyn.model.experiment import Experiment
-from veridyn.studies.result import ParameterRow, Result, Run, collected_warnings, fingerprint, finite, new_run, versions
+from veridyn.studies.result import (
+    ParameterRow,
+    Result,
+    Run,
+    collected_warnings,
+    fingerprint,
+    finite,
+    new_run,
+    parameter_rows,
+    versions,
+)
 
 KEYS = ["veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings", "findings"]
 PARAMETER = ["name", "unit", "value", "sigma", "sigma_percent", "prior", "truth"]
@@ -237,3 +247,13 @@ def test_a_whole_run_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (run.folder / "fits" / "one.json").write_text("{}")
     run.discard()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_parameters_take_their_columns_in_order() -> None:
+    columns = np.array([[1.0, 2.0], [0.1, 0.4], [10.0, 20.0], [3.0, 4.0]])
+    assert parameter_rows(("m", "c"), ("kg", "1"), *columns) == (
+        ParameterRow("m", "kg", 1.0, 0.1, 10.0, 3.0),
+        ParameterRow("c", "1", 2.0, 0.4, 20.0, 4.0),
+    )
+    with pytest.raises(ValueError, match="zip"):
+        parameter_rows(("m", "c"), ("kg", "1"), columns[0], columns[1], columns[2][:1])

@@ -42,7 +42,7 @@ from veridyn.progress import Progress
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, fingerprint, new_run
+from veridyn.studies.result import Result, fingerprint, new_run, parameter_rows
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings, margin_of, with_margin
@@ -263,11 +263,7 @@ def _saved(loaded: Loaded[Any], tracker: FitTracker, out: Path) -> Path:
     fit = tracker.fit
     if fit is None:
         raise DataError("there is no estimate to save yet.", where="live page", hint="Wait for more samples.")
-    columns = (fit.values, fit.sigma, fit.relative_sigma, fit.priors)
-    rows = tuple(
-        ParameterRow(name, unit, *(float(x) for x in numbers))
-        for name, unit, *numbers in zip(fit.names, fit.units, *columns, strict=True)
-    )
+    rows = parameter_rows(fit.names, fit.units, fit.values, fit.sigma, fit.relative_sigma, fit.priors)
     study = loaded.study
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
     assert tracker.factors is not None

@@ -34,7 +34,7 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
-from veridyn.progress import Progress, silent
+from veridyn.progress import Progress, silent, staged
 from veridyn.signals.motion import Signals
 from veridyn.studies.identified import IdentificationStudy, joined_traces, residual_whiteness, trace
 
@@ -140,7 +140,7 @@ def identify_and_validate(
     chosen = estimation or Estimation()
     how, later = (with_dead_zones(each, model, training, rows) for each in (how, later))
     structure = base_parameters(model, rows=rows)
-    reported = _staged(progress, "identifying")
+    reported = staged(progress, "identifying")
     learning, judging = (replace(chosen.settings, sampling=each) for each in (how, later))
     samples = stream(model, training, rows, learning, executor=chosen.executor, progress=reported)
     solution = solve(observed(samples))
@@ -161,7 +161,7 @@ def identify_and_validate(
     _warn_if_not_excited(structure, fit.base)
     lean = (reduction or EssentialRule()).of(model, solution, learning.acceptance)
 
-    reported = _staged(progress, "validating")
+    reported = staged(progress, "validating")
     chosen_rows = equation_rows(fit)
 
     def factors(machine: Machine, motions: Sequence[Motion], settings: IdentifySettings) -> RowFactors:
@@ -183,7 +183,7 @@ def identify_and_validate(
         check, lean_check = (errors_of(f.standard, validation, judging) for f in (fit, lean.fit))
         before = errors_of(prior.standard, validation, judging) if known else None
 
-    predicting = _staged(progress, "predicting")
+    predicting = staged(progress, "predicting")
     learned, judges = _shown(training), _shown(validation)
     traces = {
         "training": joined_traces([trace(fit, m, how, predicting, b) for m, b in _after(learned)]),
@@ -295,10 +295,3 @@ def _after(motions: Sequence[Motion]) -> list[tuple[Motion, int]]:
     """Each motion, and how many samples come before it."""
     counts = np.cumsum([0, *(len(m) for m in motions)])
     return [(m, int(before)) for m, before in zip(motions, counts)]
-
-
-def _staged(progress: Progress, stage: str) -> Progress:
-    def tell(task: str, done: float, total: float | None) -> None:
-        progress(f"{stage}: {task}", done, total)
-
-    return tell

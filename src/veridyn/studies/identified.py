@@ -28,7 +28,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 from veridyn.signals.spectrum import Whiteness, cumulative_periodogram
-from veridyn.studies.result import ParameterRow, Result
+from veridyn.studies.result import ParameterRow, Result, parameter_rows
 
 WHITE_LEVEL = 0.01  # for all rows of a fit together
 MIN_WHITENESS_SAMPLES = 16  # samples from which a residual may be called white or not
@@ -182,11 +182,7 @@ class IdentificationStudy:
     def parameters(self) -> tuple[ParameterRow, ...]:
         """The base parameters, one row each."""
         f = self.fit
-        columns = (f.values, f.sigma, f.relative_sigma, f.priors, self.truth)
-        return tuple(
-            ParameterRow(name, unit, *(float(x) for x in numbers))
-            for name, unit, *numbers in zip(f.names, f.units, *columns, strict=True)
-        )
+        return parameter_rows(f.names, f.units, f.values, f.sigma, f.relative_sigma, f.priors, self.truth)
 
     @property
     def inessential(self) -> tuple[str, ...]:

@@ -291,3 +291,11 @@ def limits_missed(accept: Mapping[str, tuple[float, float]], figures: Mapping[st
 def parameter_row(name: str, unit: str, value: float, sigma: float, prior: float = NAN) -> ParameterRow:
     """A parameter with its deviation, and that in percent."""
     return ParameterRow(name, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, prior)
+
+
+def parameter_rows(names: Sequence[str], units: Sequence[str], *columns: Iterable[float]) -> tuple[ParameterRow, ...]:
+    """One row for each parameter; `columns` are the numbers of a row in its order, each over all parameters."""
+    return tuple(
+        ParameterRow(name, unit, *(float(x) for x in numbers))
+        for name, unit, *numbers in zip(names, units, *columns, strict=True)
+    )

@@ -34,6 +34,7 @@ from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.machine import TEN_ROWS
+from veridyn.papers.car.simulator.run import nearest_line
 
 WHEELS = (1, 2, 3, 4)
 BARS = {"arf": (1, 2), "arr": (3, 4)}
@@ -202,11 +203,11 @@ def secants(model: SuspensionModel, names: Sequence[str], motions: Sequence[Moti
     for i in WHEELS:
         v, c = zd[:, i - 1], z[:, i - 1] - model.centre[i - 1]
         for bend in (f"k2_{i}", f"k3_{i}"):
-            slope, height = _line(c, np.ones_like(c), forces[bend])
+            slope, height = nearest_line(c, np.ones_like(c), forces[bend])
             add(f"k_{i}", bend, slope)
             add(f"off_{i}", bend, height - slope * float(model.centre[i - 1]))
         for bend in (f"h1_{i}", f"h2_{i}"):
-            viscous, dry = _line(v, np.sign(v), forces[bend])
+            viscous, dry = nearest_line(v, np.sign(v), forces[bend])
             add(f"h_{i}", bend, viscous)
             add(f"fs_{i}", bend, dry)
             add(f"off_{i}", bend, float(np.mean(forces[bend] - viscous * v - dry * np.sign(v))))
@@ -214,14 +215,6 @@ def secants(model: SuspensionModel, names: Sequence[str], motions: Sequence[Moti
         d = z[:, left - 1] - z[:, right - 1]
         add(f"k_{bar}", f"k3_{bar}", float((d**4).sum() / (d**2).sum()))
     return reported, J
-
-
-def _line(a: Array, b: Array, force: Array) -> tuple[float, float]:
-    """The two numbers that make a·x + b·y the nearest to the force."""
-    columns = np.stack([a, b], axis=1)
-    scale = np.abs(columns).max(axis=0)
-    found = np.linalg.lstsq(columns / scale, force)[0] / scale
-    return float(found[0]), float(found[1])
 
 
 @dataclass(frozen=True, eq=False)

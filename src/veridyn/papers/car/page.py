@@ -46,7 +46,7 @@ from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.papers.car.study import NAMES, CarStudy, car_study
 from veridyn.papers.car.study_2002 import Study2002, study_2002
-from veridyn.progress import Progress, silent
+from veridyn.progress import Progress, silent, staged
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
@@ -110,21 +110,14 @@ def car_demonstration(rng: np.random.Generator, quick: bool = False, progress: P
     """Rank manoeuvres, drive, identify, validate. What is handed in of the car is wrong by its deviations. `quick`: shorter drives."""
     car, sensors = Vehicle(), sensors_2006()
     given = CarKnown.of(car, sensors).drawn(rng)
-    made = campaign(rng, drives_2006(rng, quick), car, sensors, _progress_of(progress, "2006"), given)
+    made = campaign(rng, drives_2006(rng, quick), car, sensors, staged(progress, "paper of 2006"), given)
     excitations = ranked(rng, made.vehicle, 5.0 if quick else 11.0, progress)
     study = car_study(made, made.truth(TRAINING), progress=progress)
     found = spectra(made.drives[VALIDATION].log, car_modes(made.vehicle))
     then = drawn_2002(CarKnown.of(car, sensors_2002()), rng)
-    older = campaign_2002(rng, quick, made.vehicle, _progress_of(progress, "2002"), then)
+    older = campaign_2002(rng, quick, made.vehicle, staged(progress, "paper of 2002"), then)
     second = study_2002(older, progress)
     return CarDemonstration(study, second, found, excitations, made.drives[VALIDATION].run, _inputs(made, older), quick)
-
-
-def _progress_of(progress: Progress, year: str) -> Progress:
-    def tell(task: str, done: float, total: float | None) -> None:
-        progress(f"{task}, paper of {year}", done, total)
-
-    return tell
 
 
 def _inputs(*campaigns: Campaign) -> dict[str, str]:

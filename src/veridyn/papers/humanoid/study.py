@@ -52,7 +52,7 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import pseudo_inertia
 from veridyn.spatial.rotations import Placement
 from veridyn.studies.identified import Trace, trace
-from veridyn.studies.result import ParameterRow, Result, collected_warnings
+from veridyn.studies.result import ParameterRow, Result, collected_warnings, parameter_rows
 
 FAULTS = {
     "nothing": Faulty(),
@@ -203,9 +203,8 @@ class HumanoidStudy:
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
         fit = self.chosen
-        numbers = (fit.values, fit.sigma, fit.relative_sigma, fit.priors, truth_of(fit, self.truth))
-        rows = zip(fit.names, fit.units, *(x.tolist() for x in numbers), strict=True)
-        return tuple(ParameterRow(*row) for row in rows)
+        columns = (fit.values, fit.sigma, fit.relative_sigma, fit.priors, truth_of(fit, self.truth))
+        return parameter_rows(fit.names, fit.units, *columns)
 
 
 def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> HumanoidStudy:

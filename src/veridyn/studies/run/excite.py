@@ -31,7 +31,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
+from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint, parameter_rows
 from veridyn.studies.run.estimation import executor_of
 from veridyn.studies.run.machine import links_of, model_path, study_machine
 
@@ -264,11 +264,7 @@ class ExcitationStudy:
     def parameters(self) -> tuple[ParameterRow, ...]:
         """One row for each base parameter: its prior, and the deviation it is promised."""
         p = self.plan
-        columns = (p.priors, p.sigma, p.relative_sigma, p.priors)
-        return tuple(
-            ParameterRow(name, unit, *(float(x) for x in numbers))
-            for name, unit, *numbers in zip(p.names, p.units, *columns, strict=True)
-        )
+        return parameter_rows(p.names, p.units, p.priors, p.sigma, p.relative_sigma, p.priors)
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         return Result(name, seed, False, self.inputs, self.figures, self.parameters, {}, warnings)

@@ -98,12 +98,12 @@ def fitted_machine(loaded: Loaded[Any], at: Place, text: str, unexcited: float |
         raise loaded.error(faults) from error
 
 
-def existing_file(loaded: Loaded[Any], text: str, at: tuple[str, ...]) -> Path:
-    """A file that the study names, refused where it is not there."""
+def existing_file(loaded: Loaded[Any], text: str, at: Place) -> Path:
+    """A file that the study names; refused with its line where there is none."""
     file = loaded.path(text, at)
     if not file.is_file():
         hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
+        raise loaded.error_at(at, "there is no such file.", found=str(file), hint=hint)
     return file
 
 

@@ -20,6 +20,7 @@ from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory
 from veridyn.studies.config.log import ColumnSettings, TableSettings
 from veridyn.studies.config.simulate import FourierSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.machine import existing_file
 from veridyn.studies.run.recordings import single_log
 
 OfTime = Callable[[float], float]
@@ -33,15 +34,6 @@ class Led:
     reference: Reference
     names: tuple[str, ...]
     length: float | None = None
-
-
-def existing(loaded: Loaded[SimulateFile], text: str, at: Place) -> Path:
-    """A file that a study names; refused with its line where there is none."""
-    file = loaded.path(text, at)
-    if not file.is_file():
-        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-        raise loaded.error_at(at, "there is no such file.", found=str(file), hint=hint)
-    return file
 
 
 def duration_of(loaded: Loaded[SimulateFile], led: Led | None) -> float:
@@ -122,7 +114,7 @@ def followed(loaded: Loaded[SimulateFile], units: Mapping[str, str], at_least: S
     assert s is not None
     if s.fourier is not None:
         return Led(_fourier(loaded, s.fourier, tuple(at_least)), tuple(at_least))
-    file = existing(loaded, s.file, ("motion", "file"))
+    file = existing_file(loaded, s.file, ("motion", "file"))
     columns = dict(s.columns)
     if not columns:
         own = {c: ColumnSettings(column=c) for c in survey(file).columns}
@@ -159,7 +151,7 @@ def _table(
     file: Path | None = None,
 ) -> Experiment:
     """A table of a study in SI, its units those wanted."""
-    found = existing(loaded, getattr(settings, "file", ""), (*place, "file")) if file is None else file
+    found = existing_file(loaded, getattr(settings, "file", ""), (*place, "file")) if file is None else file
     read = single_log(loaded, settings, found, place)
     faults = []
     for name, channel in read.channels.items():

@@ -34,8 +34,8 @@ from veridyn.simulate.commanded import Commanded
 from veridyn.simulate.simulator import Driven, Prescribed, Tracking, check_led, signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import fitted_machine, model_path, study_machine
-from veridyn.studies.run.simulation_inputs import Led, OfTime, duration_of, existing, followed, given_inputs
+from veridyn.studies.run.machine import existing_file, fitted_machine, model_path, study_machine
+from veridyn.studies.run.simulation_inputs import Led, OfTime, duration_of, followed, given_inputs
 
 FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
 
@@ -273,7 +273,7 @@ def _controller_model(loaded: Loaded[SimulateFile], machine: Machine, s: Control
     """What the controller computes with: the machine itself, or another model file of it."""
     feedforward = machine
     if s.model:
-        file: Path = existing(loaded, s.model, ("controller", "model"))
+        file: Path = existing_file(loaded, s.model, ("controller", "model"))
         assert loaded.study.model is not None
         feedforward = study_machine(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
         if feedforward.coordinates != machine.coordinates:

@@ -317,9 +317,9 @@ def truth(run: VehicleRun) -> dict[str, float]:
         travelled = float(d @ d)
         values[name] = float(force @ d) / travelled if travelled > 0.0 else car.suspension.bar[axle]
     for i in range(4):
-        k, off = _line(z[:, i], np.ones(len(run)), car.suspension.spring(i, z[:, i]))
+        k, off = nearest_line(z[:, i], np.ones(len(run)), car.suspension.spring(i, z[:, i]))
         damper = car.suspension.damper(i, zd[:, i])
-        h, fs = _line(zd[:, i], np.sign(zd[:, i]), damper)
+        h, fs = nearest_line(zd[:, i], np.sign(zd[:, i]), damper)
         constant = off + float(np.mean(damper - h * zd[:, i] - fs * np.sign(zd[:, i])))
         values |= {f"k_{i + 1}": k, f"fs_{i + 1}": fs, f"h_{i + 1}": h, f"off_{i + 1}": constant}
     speed = (run.base.velocity**2).sum(axis=1) if run.base.velocity is not None else np.zeros(len(run))
@@ -327,7 +327,7 @@ def truth(run: VehicleRun) -> dict[str, float]:
     return values
 
 
-def _line(a: Array, b: Array, force: Array) -> tuple[float, float]:
+def nearest_line(a: Array, b: Array, force: Array) -> tuple[float, float]:
     """The two numbers that make a·x + b·y the nearest to the force."""
     columns = np.stack([a, b], axis=1)
     scale = np.abs(columns).max(axis=0)
