@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from studies.small_crane import small_crane
+from papers.small_crane import small_crane
 from veridyn.errors import DataError
 from veridyn.filters import CarNoise
 from veridyn.machines.described import crane

@@ -52,6 +52,10 @@ class Simulated:
 class NearSingular(Exception):
     """A machine with loops or on a free base came near a position in which its accelerations need a closer look."""
 
+    def __init__(self, time: float, where: str) -> None:
+        super().__init__()
+        self.time, self.where = time, where
+
 
 class CompiledRun:
     """Runs of a tree; made for its structure, for what is varied, and for a rule. Parameters and constants may change from call to call.
@@ -293,7 +297,7 @@ class CompiledRun:
         if called is not None and called.error is not None:
             raise called.error
         if status == k.SINGULAR:
-            raise NearSingular
+            raise NearSingular(time, self.tree.name + run)
         y, n = self._state(), self.tree.n
         sizes = np.where(np.isfinite(y), np.abs(y), np.inf)
         worst = int(np.argmax(sizes)) % n

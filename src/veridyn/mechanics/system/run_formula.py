@@ -34,9 +34,8 @@ from veridyn.symbolic.expression import Count, Graph, Number, along, inserted
 from veridyn.symbolic.kernel import formula_kernel
 
 MAX_OPERATIONS = 3000  # of a formula: beyond, its compilation takes longer than a fit saves by it
-H_PLACE, SHARE_PLACE, SPAN_PLACE = range(
-    3
-)  # in LEAP: h, the share of the interval at the start of the step, and that which it covers
+# in LEAP: h, the share of the interval at the start of the step, and that which it covers
+H_PLACE, SHARE_PLACE, SPAN_PLACE = range(3)
 STATE, NEARNESS, SLOPE = range(3)  # first numbers of the labels: of a state, of a stage, of a block, row and column
 Found = dict[Label, Number]
 Numbers = NDArray[np.int64]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
-from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
-from veridyn.identify.car.result import CarFit
+from veridyn.identify.car_fit import CarFit
+from veridyn.identify.estimators.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import CarNoise, uncertain, with_tyre

@@ -31,7 +31,7 @@ from veridyn.studies.run.machine import IDENTIFIED
 from veridyn.studies.run.observe_log import gaps, withheld_figures
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
-    from veridyn.identify.car.result import CarFit
+    from veridyn.identify.car_fit import CarFit
     from veridyn.studies.run.recordings import StudyDrive
 
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)

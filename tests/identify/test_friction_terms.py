@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_signal, why_not
+from veridyn.identify.friction_terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.elements.element import coulomb, damper, offset
 from veridyn.model.graph import Body

@@ -9,11 +9,12 @@ import pytest
 from scipy.signal import lfilter
 
 import veridyn as vd
+from identify.undiagnosed import identify
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import IdentificationError
 from veridyn.estimators import FrictionLadder, friction_ladder
-from veridyn.identify.friction.ladder import LadderStep
-from veridyn.identify.friction.terms import TERMS
+from veridyn.identify.friction_ladder import LadderStep
+from veridyn.identify.friction_terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.elements.element import Element
@@ -80,7 +81,7 @@ def test_what_is_there_enters_and_has_its_value(friction: str, on: str, name: st
     assert entered(ladder) == plain | {f"{name} {on}"}
     step = next(s for s in ladder.steps if (s.term, s.on) == (name, on))
     assert step.after_percent < step.before_percent and step.fall_percent > 3.0 * step.sigma_percent > 0.0
-    fit = vd.identify(
+    fit = identify(
         ladder.machine, ladder.with_loads(m), "wls", rows="joints", settings=vd.IdentifySettings(covariance="hac")
     )
     value, sigma = next(
@@ -142,7 +143,7 @@ def test_what_a_ladder_adds_is_left_to_the_data_beside_a_prior(
     m = log(5, "plain load")
     ladder = friction_ladder(arm(), m, rows="joints", terms=("viscous", "coulomb", "load"), standard_errors=3.0)
     assert "load q1" in entered(ladder)
-    fit = vd.identify(
+    fit = identify(
         ladder.machine, ladder.with_loads(m), settings, rows="joints", settings=vd.IdentifySettings(covariance="hac")
     )
     truth = {"h_q1": 0.8, "h_q2": 0.8, "fs_q1": 0.6, "fs_q2": 0.6, "fm_q1": 0.06}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from studies.small_crane import small_crane
-from veridyn.report.observer import observation_page, observation_verdict
+from papers.small_crane import small_crane
+from veridyn.papers.fourbar_page import observation_page, observation_verdict
 
 
 def test_the_page_holds_everything() -> None:

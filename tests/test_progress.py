@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from veridyn.identify.regression.workers import map_in_order
-from veridyn.threads import usable_threads
+from veridyn.progress import usable_threads
 
 
 @pytest.mark.parametrize(

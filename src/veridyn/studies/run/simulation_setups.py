@@ -34,7 +34,7 @@ from veridyn.simulate.simulator import Driven, Prescribed, Tracking, check_led, 
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import fitted_machine, model_path, study_machine
-from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
+from veridyn.studies.run.simulation_inputs import Led, OfTime, duration_of, existing, followed, given_inputs
 
 FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
 

@@ -10,10 +10,10 @@ from scipy.signal import lfilter
 
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import IdentificationError
-from veridyn.identify.friction.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.statistics.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
@@ -54,15 +54,17 @@ def test_sums_of_squares_are_those_of_dense_fits() -> None:
     assert held.separates(columns, 1) and not held.separates([*columns, columns[0]], 1)
 
 
+@pytest.mark.parametrize("logs", [100, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("memory", [0.0, 0.9])
-def test_the_standard_error_is_the_scatter_over_many_logs(memory: float) -> None:
-    """Stated σ of the fall over its standard deviation in 300 logs of 2000 samples in 40 blocks, white and AR(1) noise."""
+def test_the_standard_error_is_the_scatter_over_many_logs(memory: float, logs: int) -> None:
+    """Stated σ of the fall over its standard deviation in many logs of 2000 samples in 40 blocks, white and AR(1) noise. That of 100 logs
+    is known to 7 %, that of 300, which is slow, to 4 %."""
     rng = np.random.default_rng(2)
     t = np.arange(2000)
     A = np.column_stack([np.sin(0.11 * t), np.cos(0.017 * t)])
     fold = np.arange(40) * FOLDS // 40
     falls = []
-    for _ in range(300):
+    for _ in range(logs):
         noise = lfilter([np.sqrt(1.0 - memory**2)], [1.0, -memory], rng.normal(size=2000))
         rows = np.column_stack([A, A @ [1.0, 0.3] + noise]).reshape(40, 50, 3)
         held = HeldOutBlocks((0, 1), np.linalg.qr(rows, mode="r"), fold)

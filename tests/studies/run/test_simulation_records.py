@@ -3,6 +3,7 @@
 The sensors of a simulation: which channels they fit, and what is refused by name.
 """
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from veridyn.studies.config.study import load_study
 from veridyn.studies.result import new_run
 from veridyn.studies.run.recordings import Recordings
 from veridyn.studies.run.simulate import simulate_study
-from veridyn.studies.run.simulation.records import (
+from veridyn.studies.run.simulation_records import (
     by_clock,
     dead_zones,
     keep_simulation,
@@ -30,6 +31,7 @@ from veridyn.studies.run.simulation.records import (
     perfect_sensors,
     read_log,
     same_start,
+    seen_from,
 )
 
 T = np.arange(11) / 10.0
@@ -160,3 +162,15 @@ def test_dead_zones_of_slow_cylinders_come_from_their_speeds() -> None:
     assert slow == ["s"] and zones["q"] == pytest.approx(0.4)
     assert zones["s"] == pytest.approx(np.quantile(np.abs(0.1 * np.sin(t)), 0.3), rel=0.05)
     assert dead_zones(machine, truth, 1e-4) == ({"s": pytest.approx(0.002), "q": pytest.approx(0.002)}, [])
+
+
+def test_a_model_on_another_drive_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two drives of Windows there is no relative path."""
+
+    def apart(path: object, start: object) -> str:
+        raise ValueError("path is on mount 'C:', start on mount 'D:'")
+
+    model = tmp_path / "arm.yaml"
+    assert seen_from(tmp_path / "runs" / "a-001", model) == "../../arm.yaml"
+    monkeypatch.setattr(os.path, "relpath", apart)
+    assert seen_from(tmp_path / "runs", model) == model.as_posix()

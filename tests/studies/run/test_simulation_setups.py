@@ -19,7 +19,7 @@ from veridyn.simulate.commanded import Commanded
 from veridyn.simulate.simulator import Driven, Prescribed, Tracking
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import simulate_study
-from veridyn.studies.run.simulation.setups import as_signals, mechanism_setup, tree_setup
+from veridyn.studies.run.simulation_setups import as_signals, mechanism_setup, tree_setup
 
 
 def setup(folder: Path, text: str):

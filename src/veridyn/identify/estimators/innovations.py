@@ -22,7 +22,7 @@ from veridyn.errors import (
     part_at,
     warn,
 )
-from veridyn.identify.car.result import CarFit, drive_rows, groups_of, information, one_drive, predictions
+from veridyn.identify.car_fit import CarFit, drive_rows, groups_of, information, one_drive, predictions
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
 from veridyn.identify.estimator import disagreement_note
 from veridyn.identify.settings import IdentifySettings

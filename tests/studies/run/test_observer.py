@@ -19,8 +19,8 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.observe import observe_study
 from veridyn.studies.run.observed import ObserveRun
+from veridyn.studies.run.observer import observe_study
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from veridyn.machines.described import CRANE, crane
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.experiment import Experiment
+from veridyn.papers.fourbar import ObservationStudy, observation
 from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.studies.observation import ObservationStudy, observation
 
 SHORT = replace(CRANE, samples=100)
 

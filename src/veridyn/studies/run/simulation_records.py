@@ -166,7 +166,15 @@ def _source(loaded: Loaded[SimulateFile], folder: Path) -> dict[str, Any]:
     text = getattr(loaded.study.model, key)
     if is_shipped(text):
         return {key: text}
-    return {key: Path(os.path.relpath(loaded.path(text, ("model", key)).resolve(), folder.resolve())).as_posix()}
+    return {key: seen_from(folder.resolve(), loaded.path(text, ("model", key)).resolve())}
+
+
+def seen_from(folder: Path, path: Path) -> str:
+    """`path` relative to `folder`; absolute where there is no such way, as between two drives of Windows."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:
+        return path.as_posix()
 
 
 def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:

@@ -9,7 +9,7 @@ from studies.arm_simulation import FREE, LED, written
 from veridyn.errors import FileError
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.simulation.inputs import duration_of, followed, given_inputs
+from veridyn.studies.run.simulation_inputs import duration_of, followed, given_inputs
 
 UNITS = {"force.q1": "N*m", "force.q2": "N*m", "wrench.3.fx": "N"}
 ANGLES = {"q1": "rad", "q2": "rad", "q3": "rad"}

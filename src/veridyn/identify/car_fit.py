@@ -108,7 +108,7 @@ class CarFit(Fit):
     @checked
     def predict(self, data: Motion | Experiment) -> Array:
         """Each sensor (N, rows) of the log of a drive, predicted from one sample to the next; NaN where it is not read."""
-        return above("veridyn.identify.car.result", "predicted_sensors")(self, data)
+        return above("veridyn.identify.car_fit", "predicted_sensors")(self, data)
 
     def __repr__(self) -> str:
         return f"CarFit({self.described.name!r}, {len(self.values)} parameters by {self.estimator}, {len(self.rows)} sensors)"

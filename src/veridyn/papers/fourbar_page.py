@@ -1,38 +1,31 @@
-"""The report of observers on a mechanism: estimates beside the truth and the uncorrected model, errors, innovations, consistency.
+"""The report of observers on the four-bar linkage: estimates beside the truth and the uncorrected model, errors, innovations, consistency.
 
-The page of an observation of one log is common to all machines; :class:`ObservedParts` is what each kind gives to it.
+Last stands what the thesis' correction (58) costs as it is printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
-from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.point_parts import MechanismParts
+from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.observation import Observation, Virtual
+from veridyn.observe.observe import observe_with
+from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
-from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.words import number, unit_text
-from veridyn.signals.spectrum import Whiteness
-from veridyn.studies.observation import FilterScore, ObservationStudy
+from veridyn.report.plots import Series, curves, innovation_plots, whiteness_plot
+from veridyn.report.running import animation_of_layers
+from veridyn.report.words import FILTER_WORDS, number, unit_text
 from veridyn.studies.result import Result
-from veridyn.view.scene import Layer, mechanism_layer, rail_ends, scene, with_rails
+from veridyn.view.scene import mechanism_layer
 
-WORDS = {
-    "linear": "linear Kalman",
-    "error_ekf": "errorEKF",
-    "error_ekf_force": "errorEKF with forces",
-    "ekf": "EKF, exact derivatives",
-    "ukf": "UKF",
-    "smoother": "smoother (RTS)",
-}
-MAX_CURVE_POINTS = 1500  # points of a curve
 OBSERVABILITY_SAMPLES = 200  # samples that observability looks at
 
 
@@ -72,7 +65,7 @@ def observation_verdict(study: ObservationStudy) -> Verdict:
     consistent = 0.75 <= s.nees <= 1.25
     white = s.share_white >= 0.9
     grade = "good" if consistent and white and gain > 1.0 else "fair" if gain > 1.0 else "poor"
-    name = WORDS.get(s.name, s.name)
+    name = FILTER_WORDS.get(s.name, s.name)
     findings = [
         f"The model left to itself is wrong by {number(study.plain_rms(first), 3)} m rms in {first}; "
         f"with the {name} it is wrong by {number(float(s.rms[k]), 3)} m.",
@@ -98,13 +91,8 @@ def _keys(study: ObservationStudy) -> list[Key]:
     ]
 
 
-def thin(x: Array) -> Array:
-    """At most about as many samples as a curve needs."""
-    return x[:: max(1, len(x) // MAX_CURVE_POINTS)]
-
-
 def _estimates(study: ObservationStudy) -> list[Block]:
-    o, t = study.best.example, thin(study.truth.t)
+    o, t = study.best.example, study.truth.t
     plots, errors = [], []
     for label, name in study.labels.items():
         k = study.column(label)
@@ -116,11 +104,11 @@ def _estimates(study: ObservationStudy) -> list[Block]:
                     Series(
                         "model alone",
                         t,
-                        _inside(thin(study.plain.q[:, k]), _range(study.truth.q[:, k])),
+                        _inside(study.plain.q[:, k], _range(study.truth.q[:, k])),
                         colour="plain",
                     ),
-                    Series("observer", t, thin(value), style="thick", colour="estimate"),
-                    Series("truth", t, thin(study.truth.q[:, k]), style="dashed", colour="truth"),
+                    Series("observer", t, value, style="thick", colour="estimate"),
+                    Series("truth", t, study.truth.q[:, k], style="dashed", colour="truth"),
                 ],
                 "time, s",
                 label,
@@ -128,12 +116,12 @@ def _estimates(study: ObservationStudy) -> list[Block]:
             )
         )
         off = value - study.truth.q[:, k]
-        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
+        band = (-1.96 * sigma, 1.96 * sigma)
         size = float(3.0 * np.quantile(np.abs(off[study.skip :]), 0.99))
         errors.append(
             curves(
                 f"error of {label}",
-                [Series("observer", t, thin(off), band=band, colour="estimate")],
+                [Series("observer", t, off, band=band, colour="estimate")],
                 "time, s",
                 label,
                 y_range=(-size, size),
@@ -174,7 +162,7 @@ def _errors(study: ObservationStudy) -> Table:
     return Table(
         ("coordinate", "largest, observer", "largest, model", "rms, observer", "rms, model"),
         rows,
-        f"{WORDS.get(s.name, s.name)}, in the form of the thesis' Table 2 (whose own numbers are a copy of its Table 7). SI units.",
+        f"{FILTER_WORDS.get(s.name, s.name)}, in the form of the thesis' Table 2 (whose own numbers are a copy of its Table 7). SI units.",
         strong=(3,),
     )
 
@@ -183,7 +171,7 @@ def _filters(study: ObservationStudy) -> Table:
     labels = list(study.labels)
     rows = [
         (
-            WORDS.get(s.name, s.name),
+            FILTER_WORDS.get(s.name, s.name),
             *(number(float(s.rms[study.column(l)]), 2) for l in labels),
             number(float(s.rms_rate[study.column(labels[-1])]), 2),
             number(s.nis, 3),
@@ -209,7 +197,7 @@ def _innovations(study: ObservationStudy) -> list[Block]:
         if s.name == "smoother":
             continue
         for output, w in s.example.whiteness(study.skip).items():
-            plots.append(whiteness_plot(f"{WORDS.get(s.name, s.name)}: {output}", w))
+            plots.append(whiteness_plot(f"{FILTER_WORDS.get(s.name, s.name)}: {output}", w))
     blocks.append(
         Figure(
             plots,
@@ -218,39 +206,8 @@ def _innovations(study: ObservationStudy) -> list[Block]:
         )
     )
     drawn = innovation_plots(study.best.example)
-    blocks.append(Figure(drawn, f"Innovations, {WORDS.get(study.chosen, study.chosen)}"))
+    blocks.append(Figure(drawn, f"Innovations, {FILTER_WORDS.get(study.chosen, study.chosen)}"))
     return blocks
-
-
-def whiteness_plot(title: str, w: Whiteness) -> Plot:
-    """The cumulative periodogram with the band that white noise stays in."""
-    zone = (w.expected - w.band, w.expected + w.band)
-    return curves(
-        title,
-        [
-            Series("cumulative periodogram", w.frequency, w.cumulative, colour=0),
-            Series("white", w.frequency, w.expected, style="dashed", colour=1, band=zone),
-        ],
-        "frequency, Hz",
-        "share of power",
-        y_range=(-0.1, 1.1),
-    )
-
-
-def innovation_plots(o: Observation) -> list[Plot]:
-    """The innovations of each output that was heard, with the band that the filter expects of them."""
-    e, drawn = o.estimates, []
-    table = getattr(o.system, "table", None)  # of sensors; one's own equations have none, and no units
-    units = dict(zip(table.names, table.units, strict=True)) if table is not None else {}
-    for j, output in enumerate(e.outputs):
-        sigma = np.sqrt(e.innovation_variances[:, j])
-        if not np.isfinite(sigma).any():
-            continue
-        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
-        size = 6.0 * float(np.nanmedian(sigma))
-        seen = Series("innovation", thin(e.t), thin(e.innovations[:, j]), style="dots", colour=0, band=band)
-        drawn.append(curves(output, [seen], "time, s", unit_text(units.get(output, "")), y_range=(-size, size)))
-    return drawn
 
 
 def _consistency(study: ObservationStudy) -> list[Block]:
@@ -263,10 +220,10 @@ def _consistency(study: ObservationStudy) -> list[Block]:
     )
     s = study.best
     nees = s.example.nees(study.truth.q, study.truth.qd, study.skip)
-    t = thin(study.truth.t[study.skip :])
+    t = study.truth.t[study.skip :]
     plot = curves(
         "NEES per state over time",
-        [Series("NEES", t, thin(np.maximum(nees.values / nees.dof, 1e-4)), colour=0)],
+        [Series("NEES", t, np.maximum(nees.values / nees.dof, 1e-4), colour=0)],
         "time, s",
         "NEES",
         log_y=True,
@@ -278,7 +235,7 @@ def _consistency(study: ObservationStudy) -> list[Block]:
 def _consistent(s: FilterScore) -> tuple[str, ...]:
     low, high = s.nees_bands[0]
     return (
-        WORDS.get(s.name, s.name),
+        FILTER_WORDS.get(s.name, s.name),
         number(s.nis, 3),
         number(s.nees, 3),
         f"{100 * s.share_inside:.0f} %",
@@ -293,25 +250,25 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     wanted = [Virtual(f"acceleration of {point}", "acceleration", point)]
     wanted += [Virtual(s.name, "spring", s.name) for s in (*parts.springs, *parts.dampers)][:2]
     wanted += _joint(parts)
-    t, plots = thin(study.truth.t[study.skip :]), []
+    t, plots = study.truth.t[study.skip :], []
     for reading in o.virtual(*wanted).values():
         for j, component in enumerate(reading.components):
-            low, high = (thin(b[study.skip :, j]) for b in reading.band())
+            low, high = (b[study.skip :, j] for b in reading.band())
             plots.append(
                 curves(
                     component,
-                    [Series("estimate", t, thin(reading.values[study.skip :, j]), band=(low, high), colour="estimate")],
+                    [Series("estimate", t, reading.values[study.skip :, j], band=(low, high), colour="estimate")],
                     "time, s",
                     unit_text(reading.units[j]),
                 )
             )
     for j, name in list(enumerate(o.states))[2 * o.system.f :]:
         value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
-        band = (thin(value - 1.96 * sigma), thin(value + 1.96 * sigma))
+        band = (value - 1.96 * sigma, value + 1.96 * sigma)
         plots.append(
             curves(
                 name,
-                [Series("estimate", t, thin(value), band=band, colour="estimate")],
+                [Series("estimate", t, value, band=band, colour="estimate")],
                 "time, s",
                 unit_text(o.units[j]),
             )
@@ -336,14 +293,14 @@ def _trust(study: ObservationStudy) -> list[Block]:
     seen = o.observability(part=slice(study.skip, study.skip + OBSERVABILITY_SAMPLES))
     loop = o.stability(study.skip)
     energy = o.energy()
-    t = thin(study.truth.t)
+    t = study.truth.t
     plots = [
         curves(
             "energy of the estimate",
             [
-                Series("kinetic", t, thin(energy[:, 0])),
-                Series("of gravity", t, thin(energy[:, 1])),
-                Series("total", t, thin(energy.sum(axis=1)), style="thick"),
+                Series("kinetic", t, energy[:, 0]),
+                Series("of gravity", t, energy[:, 1]),
+                Series("total", t, energy.sum(axis=1), style="thick"),
             ],
             "time, s",
             "J",
@@ -351,7 +308,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
         curves(
             "constraints of the estimate",
             [
-                Series(n, t, thin(np.maximum(c, 1e-18)))
+                Series(n, t, np.maximum(c, 1e-18))
                 for n, c in zip(("position", "velocity", "acceleration"), o.constraint_errors().T)
             ],
             "time, s",
@@ -361,7 +318,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
         ),
         curves(
             "largest pole of each step",
-            [Series("|eigenvalue|", t[: len(thin(loop.radius))], thin(loop.radius)[: len(t)])],
+            [Series("|eigenvalue|", t[: len(loop.radius)], loop.radius[: len(t)])],
             "time, s",
             "1",
             levels={"stable below": 1.0},
@@ -370,7 +327,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
     listed = [str(e) for e in o.episodes()] or ["Every reading was used."]
     return [
         Listing(seen.summary().splitlines()),
-        Text(f"Closed loop of the {WORDS.get(study.chosen, study.chosen)}: {loop.summary()}."),
+        Text(f"Closed loop of the {FILTER_WORDS.get(study.chosen, study.chosen)}: {loop.summary()}."),
         Listing(listed),
         *(Figure([plot], plot.title.capitalize()) for plot in plots),
     ]
@@ -383,31 +340,61 @@ def _animation(study: ObservationStudy) -> Animation:
         mechanism_layer("truth", system, study.truth.q, False, "truth"),
         mechanism_layer("observer", system, o.q, True, "estimate"),
     ]
-    return _moving(system, study.truth.t, study.truth.q, layers)
+    return animation_of_layers(system, study.truth.t, study.truth.q, layers)
 
 
-def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:
-    """One motion of a mechanism."""
-    return _moving(machine, t, q, [mechanism_layer(label, machine, q, False)])
+@dataclass(frozen=True, eq=False)
+class PrintedCorrection:
+    """The errorEKF with its corrections closed and as printed: largest |Φ| after each correction (N,), and errors of coordinates (N, n)."""
+
+    open_closed: Array
+    open_printed: Array
+    error_closed: Array
+    error_printed: Array
 
 
-def _moving(machine: NaturalSystem, t: Array, q: Array, layers: Sequence[Layer]) -> Animation:
-    plane = machine.mechanism.dimension == 2
-    up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
-    rails = rail_ends(machine, q, 0.25 * float(np.ptp(layers[0].points[0], axis=0).max()))
-    drawn = [with_rails(layers[0], rails), *layers[1:]]
-    caption = "Cubes: bodies of a single point, their volumes as their masses." if layers[0].solids else ""
-    return Animation(scene(t, drawn, machine.mechanism.name, up=up, view=view), caption)
+def printed_correction(study: ObservationStudy) -> PrintedCorrection:
+    """The first samples of the study's first log, by the thesis' errorEKF with both corrections."""
+    score = study.scores["error_ekf"]
+    assert score.example.made_by is not None
+    readings = score.example.made_by.readings.between(0, SHOWN_SAMPLES)
+    closed, printed = (
+        observe_with(replace(score.setup, method=ErrorEKF(gate=None, correction=how)), study.machine, readings)
+        for how in ("closed", "velocity")
+    )
+    true = study.truth.q[:SHOWN_SAMPLES]
+    return PrintedCorrection(_opening(closed), _opening(printed), closed.q - true, printed.q - true)
 
 
-class ObservedParts(NamedTuple):
-    """What a page of an observation is made of beside limits, innovations and consistency, which all have: sections `before` and `after`
-    those, key figures, settings, and the observation, if there is one, from sample `skip` on."""
+def _opening(found: Observation) -> Array:
+    """The largest constraint error (N,) of positions."""
+    return found.constraint_errors()[:, 0]
 
-    name: str
-    observation: Observation | None
-    skip: int
-    keys: list[Key]
-    before: list[Section]
-    after: list[Section]
-    settings: dict[str, str]
+
+def fourbar_page(study: ObservationStudy, result: Result, command: str) -> str:
+    """The whole page."""
+    lead = (
+        f"The errorEKF on the first {SHOWN_SAMPLES} samples of the first log. Equation 58 corrects dependent coordinates by the velocity "
+        "problem alone; here positions are solved first."
+    )
+    section = Section("Correction as printed (58)", _printed_blocks(study), lead)
+    return observation_page(study, result, command, "Observers on a four-bar linkage", more=[section])
+
+
+def _printed_blocks(study: ObservationStudy) -> list[Block]:
+    found = printed_correction(study)
+    rows = [
+        ("largest constraint error, m²", *(number(float(x.max()), 3) for x in (found.open_closed, found.open_printed)))
+    ]
+    for label in study.labels:
+        k = study.column(label)
+        worst = (np.abs(error[:, k]).max() for error in (found.error_closed, found.error_printed))
+        rows.append(
+            (f"largest error of {label}, {'rad' if label == 'phi' else 'm'}", *(number(float(x), 3) for x in worst))
+        )
+    last = float(np.median(found.open_printed[-SHOWN_SAMPLES // 4 :]))
+    said = (
+        "Once the start is forgotten corrections are small: as printed they leave constraints open by "
+        f"{number(last, 2)} m² (median of the last quarter)."
+    )
+    return [Table(("", "positions solved", "as printed"), rows), Text(said)]

@@ -1,7 +1,7 @@
 """A friction ladder: terms of friction enter a model one by one, each only if held-out data say so.
 
-The terms are those of :mod:`veridyn.identify.friction.terms`. A term enters where the error on samples that the fit did not use falls by
-more than its standard error (:mod:`veridyn.identify.friction.held_out_blocks`), beside everything that entered before. Viscous and Coulomb
+The terms are those of :mod:`veridyn.identify.friction_terms`. A term enters where the error on samples that the fit did not use falls by
+more than its standard error (:mod:`veridyn.identify.statistics.held_out_blocks`), beside all that entered before. Viscous and Coulomb
 friction are tried first, on one coordinate after the other; then, on each coordinate, always the higher term under which the error falls
 most. In the end every term that entered is tried once more beside all the others, and goes where it is no longer needed. Only the training
 data are used, so that those which judge the final model remain unseen. The speed of a Stribeck curve is the one of a bank that fits the
@@ -22,11 +22,11 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
 from veridyn.identify.constants import stribeck_speeds
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.friction.held_out_blocks import Fall, HeldOutBlocks, fall, held_out_blocks
-from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_signal, why_not
+from veridyn.identify.friction_terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.statistics.held_out_blocks import Fall, HeldOutBlocks, fall, held_out_blocks
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
