@@ -1,11 +1,13 @@
 """Virtual sensors in natural coordinates: readings, accelerations of points, forces of springs and dampers, reactions of joints.
 
-Reactions come from the multipliers and the equilibrium of bodies (:mod:`veridyn.mechanics.natural.reaction`).
+Reactions come from the multipliers and the equilibrium of bodies (:mod:`veridyn.mechanics.natural.reaction`). Over the freedoms of a base
+there are readings, accelerations, and the forces that lead prescribed coordinates, which are the multipliers of their constraints.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,8 @@ from veridyn.mechanics.natural.equations.freedoms import Reduced
 from veridyn.mechanics.natural.equations.system import NaturalSystem, slopes_of
 from veridyn.mechanics.natural.equations.tangent import Slopes
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
-from veridyn.mechanics.natural.steps.model import NaturalModel, PointLoads
+from veridyn.mechanics.natural.steps.free_model import FreeModel
+from veridyn.mechanics.natural.steps.model import NaturalModel
 from veridyn.model.place import GROUND, Marker, PointRef
 from veridyn.model.point_parts import Angle, Combination, Elevation
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
@@ -36,8 +39,83 @@ class Wanted(NamedTuple):
     on: PointRef | tuple[str, str]
 
 
-class PointsQuantity:
-    """One virtual sensor, made ready: :meth:`at` gives its value and its derivatives.
+class _Quantity(ABC):
+    """One virtual sensor, made ready: :meth:`at` gives its value and its derivatives. What sensors read, and accelerations of places."""
+
+    def __init__(self, name: str) -> None:
+        self.table: Readout | None = None
+        self.A: Array | None = None  # of a place
+        self.components: tuple[str, ...] = (name,)
+        self.units: tuple[str, ...] = ("",)
+
+    def _reads(self, table: Readout) -> None:
+        self.table, self.components, self.units = table, table.names, table.units
+
+    def _accelerates(self, name: str, place: Array) -> None:
+        self.A = place[:, :-1]
+        self.components = tuple(f"{name}.{a}" for a in AXES[: len(place)])
+        self.units = ("m/s^2",) * len(place)
+
+    def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: Any) -> QuantityReading:
+        """The value (c,) and its derivatives at a state whose instant is known, under the loads it was made with."""
+        c = len(self.components)
+        zero, lam, by_u = np.zeros((c, len(q))), np.zeros((c, len(at.multipliers))), np.zeros((c, len(u)))
+        if self.table is not None:
+            y = self.table.read(q, qd, at.qdd)
+            return QuantityReading(y, *self.table.derivatives(q, qd, at.qdd), lam, by_u)
+        if self.A is not None:
+            return QuantityReading(self.A @ at.qdd, zero, zero, self.A, lam, by_u)
+        return self._own(q, qd, u, at, loads, QuantityReading(np.zeros(c), zero, zero, zero, lam, by_u))
+
+    @abstractmethod
+    def _own(self, q: Array, qd: Array, u: Array, at: Instant, loads: Any, zero: QuantityReading) -> QuantityReading:
+        """Another kind than those, in place of what is all `zero`."""
+
+
+class FreeQuantity(_Quantity):
+    """A virtual sensor over the freedoms of a base.
+
+    Kinds beyond those of sensors: "acceleration" of a place, in the ground's axes, and "force", which leads a prescribed coordinate.
+    """
+
+    def __init__(self, model: FreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> None:
+        super().__init__(name)
+        kinds = (*(k for k in KINDS if k != "distance"), "acceleration", "force")
+        where, led, g = f"virtual sensor '{name}'", model.prescribed, model.system.geometry
+        if isinstance(on, tuple):
+            raise DataError(
+                "this is no place.", where=where, expected="a point, or a place on a body: {body, at}", found=f"{on}"
+            )
+        if kind not in kinds:
+            raise DataError(
+                f"natural coordinates of a vehicle have none of kind '{kind}'.",
+                where=where,
+                expected=", ".join(kinds),
+                hint="Observe the machine in formulation tree.",
+            )
+        if kind == "force" and on not in led:
+            raise DataError(
+                "it is known only of a prescribed coordinate.",
+                where=where,
+                expected=", ".join(led),
+                found=f"{on}",
+                hint=did_you_mean(str(on), led),
+            )
+        if kind == "acceleration":
+            self._accelerates(name, g.on_body(on, np.zeros(3)) if isinstance(on, str) else g.point(on))
+        elif kind == "force":
+            self.row = int(model.system.constraints.held[led.index(str(on))])
+            self.units = (model.force_unit(str(on)),)
+        else:
+            self._reads(model.readout([Sensor(name, cast(SensorKind, kind), on, 1.0)]))
+
+    def _own(self, q: Array, qd: Array, u: Array, at: Instant, loads: Any, zero: QuantityReading) -> QuantityReading:
+        zero.by_lam[0, self.row] = -1.0
+        return zero._replace(y=-at.multipliers[[self.row]])
+
+
+class PointsQuantity(_Quantity):
+    """A virtual sensor over points and vectors.
 
     `on` of a "spring": the name of a spring or damper: its tension or torque. Of a "reaction", a joint by its name: what its end a does to
     its end b, force and, where the joint carries one, moment about b's place, in the ground's axes; of a distance the force along it
@@ -46,21 +124,17 @@ class PointsQuantity:
     """
 
     def __init__(self, model: NaturalModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> None:
+        super().__init__(name)
         self.model = model
         wanted = self.wanted = Wanted(name, kind, on)
         natural = model.system
-        self.table: Readout | None = None
         self.slopes: Slopes | None = None  # how the forces at a joint depend on parameters that the state holds
-        self.components: tuple[str, ...] = (wanted.name,)
-        self.units: tuple[str, ...] = ("",)
         if isinstance(on, Marker):
             _refuse_marker(natural, wanted, on)
         if wanted.kind == "acceleration":
             if isinstance(on, tuple):
                 raise _no_place(wanted)
-            self.A = _point(natural, on)[:, :-1]
-            self.components = tuple(f"{wanted.name}.{a}" for a in AXES[: len(self.A)])
-            self.units = ("m/s^2",) * len(self.A)
+            self._accelerates(name, _point(natural, on))
         elif wanted.kind == "spring":
             if not isinstance(on, str):
                 raise _no_place(wanted)
@@ -78,8 +152,7 @@ class PointsQuantity:
                 _point(natural, on)
             if isinstance(on, str) and wanted.kind == "accelerometer":
                 raise _no_place(wanted, "an accelerometer has axes, and a point has none.")
-            self.table = readout(natural, [Sensor(wanted.name, cast(SensorKind, wanted.kind), on, 1.0)])
-            self.components, self.units = self.table.names, self.table.units
+            self._reads(readout(natural, [Sensor(wanted.name, cast(SensorKind, wanted.kind), on, 1.0)]))
         else:
             raise DataError(
                 f"there is no virtual sensor of kind '{wanted.kind}'.",
@@ -87,16 +160,8 @@ class PointsQuantity:
                 expected=", ".join((*READ, "acceleration", "spring", "reaction")),
             )
 
-    def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: PointLoads) -> QuantityReading:
-        """The value (c,) and its derivatives at a state whose instant is known, under the loads it was made with."""
-        c, n, m = len(self.components), len(q), len(at.multipliers)
-        by_u, lam_part = np.zeros((c, len(u))), np.zeros((c, m))
-        if self.table is not None:
-            y = self.table.read(q, qd, at.qdd)
-            return QuantityReading(y, *self.table.derivatives(q, qd, at.qdd), lam_part, by_u)
-        zero = np.zeros((c, n))
-        if self.wanted.kind == "acceleration":
-            return QuantityReading(self.A @ at.qdd, zero, zero, self.A, lam_part, by_u)
+    def _own(self, q: Array, qd: Array, u: Array, at: Instant, loads: Any, zero: QuantityReading) -> QuantityReading:
+        by_u = zero.by_u
         natural, count = self.model.system, len(self.model.unknown)
         if self.wanted.kind == "spring":
             own = _unit_law(natural, self.force, str(self.wanted.on)) if self.model.varying else None
@@ -105,7 +170,7 @@ class PointsQuantity:
                 by_u[0, count + own[0]] = _tension(natural, (*self.force[:2], own[1]), q, qd)[0]
                 law = law + float(self._away(u)[own[0]]) * own[1] * np.array([1.0, 0.0, 1.0])  # not where it is relaxed
             y, by_q, by_qd = _tension(natural, (*self.force[:2], law), q, qd)
-            return QuantityReading(np.array([y]), by_q[None], by_qd[None], zero, lam_part, by_u)
+            return zero._replace(y=np.array([y]), by_q=by_q[None], by_qd=by_qd[None])
         lam = natural.spread(at.multipliers) if isinstance(natural, Reduced) else at.multipliers
         s, keep = self.reaction.at(q, qd, at.qdd, lam, loads.values, u[:count]), self.unique
         by_lam = s.by_lam[:, natural.rows] if isinstance(natural, Reduced) else s.by_lam
