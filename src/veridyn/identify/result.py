@@ -159,7 +159,7 @@ class Fit:
     `white_covariance`: σ² (WᵀW)⁻¹, where `covariance` allows for autocorrelated residuals, NaN with a prior; not saved.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
-    `findings`: what its diagnosis names against the data or the model, by rank; not saved.
+    `findings`: what its diagnosis names against the data or the model, by rank.
 
     Examples
     --------
@@ -323,7 +323,7 @@ class Fit:
         """Standard parameters, all of the tree's, that reproduce the fit: `standard_values` where the estimator decided them, else
         grouped members at their priors (zero where unknown).
 
-        They give the same forces on what was excited; split within a group they are the prior's word, not the data's.
+        They give the same forces on what was excited; the split within a group is that of the prior and not of the data.
         """
         p = self.described.parameters
         start = p.values if self.standard_values is None else self.standard_values
