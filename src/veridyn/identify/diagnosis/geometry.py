@@ -41,6 +41,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
+DIFFERENCE_STEP = 1e-4  # m or rad: smaller ones are spoilt by what loops stay open by
 PASSES = 3  # of Gauss and Newton, behind the first step
 REFINED_CHANGES = 4  # changes that are followed: the first step does not always know the best
 COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist
@@ -208,10 +209,10 @@ def _closed(e: Evidence, machine: Machine) -> tuple[Machine, Motion] | None:
 
 def _step(e: Evidence, here: _Place, end: End, k: int) -> tuple[float, float] | None:
     """How far to go along one change of a geometry, and the error to first order; None where it has no effect."""
-    there = _closed(e, moved(here.machine, end, k, DIFFERENCE))
+    there = _closed(e, moved(here.machine, end, k, DIFFERENCE_STEP))
     if there is None:
         return None
-    effect = (_forces(e, *there, here.phi) - here.forces) / DIFFERENCE
+    effect = (_forces(e, *there, here.phi) - here.forces) / DIFFERENCE_STEP
     column = (effect / here.sizes[:, None]).ravel()
     size = float(np.linalg.norm(column))
     if size < DIFFERENCE:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from veridyn.arrays import Array
@@ -137,7 +138,7 @@ class Questions:
         self.wholes = squared(weighted)
         # What is left of all columns beside the regressor, as it is and behind the filters of the noise.
         self.rests = model.plain.beside(weighted), model.white.beside(model.filtered(self.columns))
-        self.shown = self.rests[0].any(axis=(0, 1))
+        self.shown: NDArray[np.bool_] = np.any(self.rests[0] != 0.0, axis=(0, 1))
 
     def untestable(self, every: Sequence[Cause]) -> tuple[tuple[str, str], ...]:
         """Sensors whose damage the parameters take up whole on this log."""
