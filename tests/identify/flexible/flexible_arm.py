@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 import veridyn as vd
 
@@ -42,9 +43,9 @@ def simulated(command, duration: float, friction: float = 0.0) -> tuple[NDArray[
 def log(
     t, theta, q, torque, *, delay: float = 0.0, noise: float = 0.0, seed: int = 0, name: str = "run"
 ) -> vd.Experiment:
-    """The log of both encoders; the link's is late by `delay` s."""
+    """The log of both encoders; the link's is late by `delay` s. A line between samples would be off by as much as its noise."""
     rng = np.random.default_rng(seed)
-    late = np.interp(t - delay, t, q)
+    late = CubicSpline(t, q)(np.maximum(t - delay, t[0]))
     values = {
         "q.hip": late + noise * rng.normal(size=len(t)),
         "q.hip_motor": theta + noise * rng.normal(size=len(t)),

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from veridyn.identify.flexible.posterior import ColouredPosterior, most_likely, posterior, whitenings
+from veridyn.identify.flexible.posterior import (
+    ColouredPosterior,
+    most_likely,
+    pooled,
+    posterior,
+    whitenings,
+    with_measurement,
+)
 
 
 def test_white_noise_gives_the_closed_form():
@@ -43,3 +51,21 @@ def test_deviations_contain_the_choice_of_a_model():
     best, share, found = most_likely([one, other])
     assert best == 0 and share.tolist() == [0.5, 0.5] and found.values == [2.0]
     np.testing.assert_allclose(found.covariance, [[9.0]])
+
+
+def test_estimates_of_one_number_are_pooled():
+    """Their weighted mean; two that differ by 2 σ√2 do so by chance in 4.55 %, by 6 σ√2 in 2e-9, and then σ/√2 is six times as wide."""
+    mean, sigma, chance = pooled(np.array([1.0, 4.0]), np.array([1.0, 2.0]))
+    assert (mean, sigma) == pytest.approx((1.6, 0.8**0.5)) and chance == pytest.approx(0.1797, abs=1e-4)
+    assert pooled(np.array([0.0, 8.0**0.5]), np.ones(2))[1:] == pytest.approx((0.5**0.5, 0.0455), abs=1e-4)
+    assert pooled(np.array([0.0, 72.0**0.5]), np.ones(2))[1] == pytest.approx(6.0 * 0.5**0.5)
+    assert pooled(np.array([3.0]), np.array([0.1])) == pytest.approx((3.0, 0.1, 1.0))
+
+
+def test_a_measurement_more_of_one_number():
+    """As the information of both, added."""
+    C = np.array([[4.0, 1.0], [1.0, 2.0]])
+    found = with_measurement(ColouredPosterior(np.array([1.0, 2.0]), C, (1.0, 1.0, 1.0), True, 0.0), 1, 5.0, 0.5)
+    A = np.linalg.inv(C) + np.diag([0.0, 4.0])
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(A))
+    np.testing.assert_allclose(found.values, np.linalg.solve(A, np.linalg.solve(C, [1.0, 2.0]) + np.array([0.0, 20.0])))

@@ -34,27 +34,46 @@ def test_samples_are_the_derivatives_of_a_sine():
     t = x.t[inside]
     np.testing.assert_allclose(x.speed[inside], 0.3 * w * np.cos(w * t), atol=1e-4)
     np.testing.assert_allclose(x.acceleration[inside], -(w**2) * 0.3 * np.sin(w * t), atol=1e-3)
-    np.testing.assert_allclose(x.force[inside], (5.0 + 2.0 * w**2) * 0.3 * np.sin(w * t), atol=2e-3)
+    np.testing.assert_allclose(x.force[0][inside], (5.0 + 2.0 * w**2) * 0.3 * np.sin(w * t), atol=2e-3)
     np.testing.assert_allclose(x.deflection, 1e-3, atol=1e-9)
     assert np.abs(x.speed).min() > 0.1
     assert largest_speed([r]) == pytest.approx(0.3 * w, rel=0.03)  # its ends are in motion
 
 
 def test_dry_friction_builds_up_and_stays():
-    """Dahl's law in closed form: 1 − e^(−x/δ) on the way forward, kept at standstill, then back; a start elsewhere is forgotten."""
+    """Dahl's law in closed form, 1 − e^(−x/δ) on the way forward, kept at standstill, then back, as means over the steps on either side; a
+    start elsewhere is forgotten."""
     out, back = np.linspace(0.0, 0.5, 301), np.linspace(0.5, 0.2, 201)
-    z, left = dahl_state(np.concatenate([out, np.full(50, 0.5), back]), 0.1)
+    path = np.concatenate([out, np.full(50, 0.5), back])
+    z, left = dahl_state(path, 0.1)
     turned = 1.0 - np.exp(-5.0)
-    np.testing.assert_allclose(z[:301], 1.0 - np.exp(-out / 0.1), atol=1e-12)
-    np.testing.assert_allclose(z[301:351], turned, atol=1e-12)
-    np.testing.assert_allclose(z[351:], -1.0 + (turned + 1.0) * np.exp((back - 0.5) / 0.1), atol=1e-12)
-    np.testing.assert_allclose(left[[0, 300, 350, -1]], np.exp([0.0, -5.0, -5.0, -8.0]), rtol=1e-9)
+
+    def means(x: np.ndarray, law) -> np.ndarray:
+        fine = np.linspace(x[:-1], x[1:], 401)  # of each step
+        steps = np.trapezoid(law(fine), dx=1.0 / 400, axis=0)
+        return 0.5 * (steps[1:] + steps[:-1])
+
+    forward, backward = lambda x: 1.0 - np.exp(-x / 0.1), lambda x: -1.0 + (turned + 1.0) * np.exp((x - 0.5) / 0.1)
+    np.testing.assert_allclose(z[1:300], means(out, forward), atol=1e-6)
+    np.testing.assert_allclose(z[301:350], turned, atol=1e-12)
+    np.testing.assert_allclose(z[352:-1], means(back, backward), atol=1e-6)
+    np.testing.assert_allclose(left[[150, 325]], [means(out, lambda x: np.exp(-x / 0.1))[149], np.exp(-5.0)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.3, 0.7])
+def test_dry_friction_turns_when_the_motor_does(late):
+    """Wherever that is between two samples: at most half a step earlier or later."""
+    t = np.arange(-200, 200) + late
+    z, _ = dahl_state(-(t**2), 1e-9)
+    turned = len(t) - 0.5 - float(np.sum(1.0 - z)) / 2.0  # the place of a step from +1 to −1
+    assert abs(turned - (200.0 - late)) <= 0.5 + 1e-9
 
 
 def test_noise_is_no_turn_of_a_motor():
-    """A walk of ±1 stands still within a noise of 1; a way out and back turns once, and is 2 shorter."""
+    """A walk of ±1 stands still within a noise of 1; a way out and back turns once, at its end, and is 2 shorter there and back."""
     np.testing.assert_array_equal(steady(np.array([0.0, 1.0, -1.0, 1.0, 0.0]), 1.0), np.zeros(5))
-    np.testing.assert_array_equal(steady(np.array([0.0, 3.0, 5.0, 4.0, 1.0]), 1.0), [0.0, 2.0, 4.0, 4.0, 2.0])
+    x = np.array([0.0, 2.0, 4.0, 6.0, 4.0, 2.0, 0.0])
+    np.testing.assert_array_equal(steady(x, 1.0), [0.5, 2.0, 4.0, 5.0, 4.0, 2.0, 0.5])
 
 
 def test_channels_of_other_clocks_are_brought_to_one():

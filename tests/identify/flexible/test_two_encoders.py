@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,8 @@ def test_stiffness_friction_and_delay(run):
     assert abs(fit.delay - 2.8e-3) < 2 * fit.delay_sigma
     assert abs(x["damping"].value - arm.DAMPING) < 3 * x["damping"].sigma
     assert x["stiffness"].determined and not fit.notes()
+    apart = replace(fit, joints={**fit.joints, "knee": fit.joints["hip"]}, delay_chance=1e-3)
+    assert "are kept apart" in apart.notes()[0] and "so far apart by chance in 0.001 of logs" in apart.summary()
     assert dict(zip(fit.machine().parameters.names, fit.machine().parameters.values, strict=True))[
         "stiffness_hip"
     ] == pytest.approx(x["stiffness"].value)
@@ -118,12 +122,13 @@ def test_a_gyroscope_on_the_link_shows_as_much():
     assert found.determined and abs(found.value - 500.0) < 3.0 * found.sigma < 5.0
 
 
-def test_hysteresis_is_refused():
-    bent = vd.model.Flexible(stiffness=4000.0, inertia=arm.ROTOR, hysteresis=2.0, hysteresis_deflection=1e-3)
+def test_hysteresis_beside_backlash_is_refused():
+    inner = {"backlash": 1e-3, "hysteresis": 2.0, "hysteresis_deflection": 1e-3}
+    bent = vd.model.Flexible(stiffness=4000.0, inertia=arm.ROTOR, **inner)
     rigid = vd.Machine.build(
         [vd.Link(name="bar", inertia=[0.1, 0, 0, 2.6, 0, 2.6, 4.8, 0, 0, 12.0])],
         [vd.Joint(name="hip", a="ground", b="bar", actuated=True)],
     )
     machine = vd.model.with_flexible_joints(rigid, {"hip": bent})
-    with pytest.raises(DataError, match="a stiffness beside hysteresis is not identified"):
+    with pytest.raises(DataError, match="its backlash and its hysteresis are not identified together"):
         identify_flexible(machine, vd.Experiment({}, "none"))

@@ -71,8 +71,8 @@ def some_of(x: JointSamples, own: NDArray[np.bool_]) -> JointSamples:
     """Those of the samples (N,) that are true."""
     kept = x.kept.copy()
     kept[np.flatnonzero(x.kept)[~own]] = False
-    columns = ("t", "deflection", "force", "force_rate", "speed", "acceleration", "jerk")
-    return replace(x, kept=kept, **{name: getattr(x, name)[own] for name in columns})
+    columns = ("t", "deflection", "force", "speed", "acceleration", "jerk")
+    return replace(x, kept=kept, **{name: getattr(x, name)[..., own] for name in columns})
 
 
 def with_backlash(machine: Machine, joint: str, backlash: float) -> Machine:

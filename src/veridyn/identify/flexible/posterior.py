@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
+from scipy.special import chdtrc
 
 from veridyn.arrays import Array
-from veridyn.identify.statistics.agreement import posterior_covariance
+from veridyn.identify.statistics.agreement import FALSE_ALARM_RATE, posterior_covariance
 
 # without the checks of SciPy's own, which take longer than the solution
 (SOLVE_TRIANGULAR,) = get_lapack_funcs(("trtrs",))
@@ -137,3 +138,23 @@ def whitenings(times: Sequence[Array]) -> list[Whitening]:
             total = 2.0 * sum(float(np.log(np.diag(L)).sum()) for L in factors)
             out.append(Whitening(memory, white, tuple(factors), total))
     return out
+
+
+def with_measurement(found: ColouredPosterior, k: int, mean: float, sigma: float) -> ColouredPosterior:
+    """An estimate with what others say of its number k, as one more measurement of it."""
+    C = found.covariance
+    gain = C[:, k] / (C[k, k] + sigma**2)
+    return replace(found, values=found.values + gain * (mean - found.values[k]), covariance=C - np.outer(gain, C[k]))
+
+
+def pooled(values: Array, sigmas: Array) -> tuple[float, float, float]:
+    """The mean of independent estimates of one number, its deviation, and the probability that they are so far apart by chance.
+
+    Where that is below FALSE_ALARM_RATE, the deviation is wider by what they are farther apart (R. T. Birge, 1932, Phys. Rev. 40).
+    """
+    w = 1.0 / sigmas**2
+    mean, freedom = float(w @ values / w.sum()), len(values) - 1
+    apart = float(w @ (values - mean) ** 2)
+    chance = float(chdtrc(freedom, apart)) if freedom else 1.0
+    wider = (apart / freedom) ** 0.5 if chance < FALSE_ALARM_RATE else 1.0
+    return mean, wider * float(w.sum() ** -0.5), chance

@@ -34,6 +34,7 @@ SLOPE_TOLERANCE = (
 )
 MOTION_SHARE = 0.1  # of the rate: what lies above is noise of an encoder
 NOISE_SIGMAS = 3.0  # of that noise, which is no turn of a motor
+PASSED_NOISE = (2.0 * MOTION_SHARE / (1.0 - 2.0 * MOTION_SHARE)) ** 0.5  # white noise that passes, over what does not
 LONGEST_DELAY_S = 0.1  # between the encoders: more is another clock
 STILL_SHARE = 1e-3  # of the motor's range: a link that moves less is frozen; gears have ratios below a thousand
 
@@ -47,6 +48,13 @@ class JointRecording:
     motor: Array
     link: Array
     torque: Array
+
+    @property
+    def delay(self) -> float:
+        """s: of the link's readings, were nothing but a delay between the encoders."""
+        speed = derivative(zero_phase(self.motor, self.rate, Butterworth(MOTION_SHARE * self.rate, ORDER)), self.rate)
+        design = np.stack([speed, np.ones_like(speed)], axis=1)
+        return float(np.linalg.lstsq(design, self.motor - self.link, rcond=None)[0][0])
 
     @property
     def band(self) -> float:
@@ -68,50 +76,98 @@ class JointSamples:
     `path` is the angle of the motor at all samples, not low-passed but without the noise of its encoder: friction turns with the speed.
 
     `deflection` is motor less link as measured, `force` what the motor exerts beyond the acceleration of its rotor, Γ − J θ̈.
+    `motor` and `apart`, motor less link, are at all samples without most of their noise; that of `apart` is `noise`.
+    The link is read `ahead` s later than the motor.
     """
 
     t: Array
     deflection: Array
     force: Array
-    force_rate: Array
     speed: Array
     acceleration: Array
     jerk: Array
     path: Array
+    motor: Array
+    apart: Array
+    noise: float
     kept: NDArray[np.bool_]
     passed: Callable[[Array], Array]
     rate: float
+    ahead: float = 0.0
 
     def __len__(self) -> int:
         return len(self.t)
 
     def dry_friction(self, distance: float) -> Array:
-        """Share of dry friction that acts, its slope over time, and the same of how far its start is remembered (4, samples)."""
-        made = [self.passed(x) for x in dahl_state(self.path, distance)]
-        return np.stack([y[self.kept] for x in made for y in (x, derivative(x, self.rate))])
+        """Share of dry friction that acts, its slopes over time, and the same of how far its start is remembered (6, samples)."""
+        return self.shares(self.path, distance)
+
+    def twist(self, delay: float) -> Array:
+        """The path of the deflection at all samples, each `delay` s ago, where the link's encoder is late by that."""
+        t = np.arange(len(self.motor)) / self.rate
+        since = self.motor - np.interp(t - (delay - self.ahead), t, self.motor)
+        return steady(self.apart - since, NOISE_SIGMAS * self.noise)
+
+    def shares(self, path: Array, distance: float) -> Array:
+        """The same of friction that builds up over a distance along any path at all samples."""
+        made = [self.passed(x) for x in dahl_state(path, distance)]
+        return np.concatenate([with_slopes(x, self.rate)[:, self.kept] for x in made])
 
 
 def dahl_state(path: Array, distance: float) -> tuple[Array, Array]:
     """z of dz/dx = (1 − sign(ẋ) z)/δ along a path (K,) from z = 0, and what is left of a start elsewhere, e^(−∫|dx|/δ).
 
-    On its way from sample to sample, which is monotonous, z comes nearer to ±1 by that factor.
+    On its way from sample to sample, which is monotonous, z comes nearer to ±1 by that factor. Values are means over the steps on either
+    side, as a reversal may lie anywhere within a step.
     """
     way = np.diff(path)
-    left, forward = np.exp(-np.abs(way) / distance), np.sign(way)
-    z, out = 0.0, [0.0]
-    for share, side in zip(left.tolist(), forward.tolist(), strict=True):
-        z = side + (z - side) * share
+    share, forward = np.abs(way) / distance, np.sign(way)
+    kept = np.exp(-share)
+    z, out = 0.0, []
+    for factor, side in zip(kept.tolist(), forward.tolist(), strict=True):
         out.append(z)
-    return np.array(out), np.concatenate([[1.0], np.cumprod(left)])
+        z = side + (z - side) * factor
+    begun, left = np.array(out), np.concatenate([[1.0], np.cumprod(kept)])[:-1]
+    mean = np.where(share > 1e-9, -np.expm1(-share) / np.maximum(share, 1e-9), 1.0)
+    turn = turns(path)
+    return _at_samples(forward + (begun - forward) * mean, turn), _at_samples(left * mean, 0.0 * turn)
+
+
+def turns(path: Array) -> Array:
+    """Where between −½ and ½ a sample (K − 2,) that lies beyond both neighbours the path turns, by a parabola; 0 elsewhere."""
+    before, after = np.diff(path[:-1]), np.diff(path[1:])
+    own = before * after < 0.0
+    return np.where(own, 0.5 * (before + after) / np.where(own, before - after, 1.0), 0.0)
+
+
+def _at_samples(steps: Array, turn: Array) -> Array:
+    """Values at samples (K,) whose means over steps (K − 1,) are given: that of either side, for as long as it lasts around the sample."""
+    before, after = np.append(steps[0], steps), np.append(steps, steps[-1])
+    return 0.5 * (before + after) + np.pad(turn, 1) * (before - after)
+
+
+def with_slopes(x: Array, rate: float) -> Array:
+    """Values at equal times, their first and their second derivative (3, N)."""
+    return np.stack([x, derivative(x, rate), derivative(x, rate, 2)])
 
 
 def steady(path: Array, noise: float) -> Array:
-    """A path that turns where the given one has come back by more than `noise`, and stands still until then."""
-    at, out = float(path[0]), []
-    for x in path.tolist():
-        at = max(min(at, x + noise), x - noise)
-        out.append(at)
-    return np.array(out)
+    """A path that turns where the given one does, but only where that comes back by more than twice the `noise`, and else stands still.
+
+    One way along it such turns are seen late, the other way early; the path is the mean of both.
+    """
+
+    def one_way(path: Array) -> Array:
+        at, out = float(path[0]), []
+        for x in path.tolist():
+            if x - at > noise:
+                at = x - noise
+            elif at - x > noise:
+                at = x + noise
+            out.append(at)
+        return np.array(out)
+
+    return 0.5 * (one_way(path) + one_way(path[::-1])[::-1])
 
 
 def joint_recording(log: Experiment, joint: str) -> JointRecording:
@@ -151,9 +207,9 @@ def _integrated(speed: Array, motor: Array, rate: float) -> Array:
     return angle + np.polyval(np.polyfit(t, motor - angle, 1), t)
 
 
-def refuse_play(joint: str, own: Flexible, kinds: Sequence[str] = ("backlash", "hysteresis")) -> None:
-    """Refuse a joint with what of these kinds the equations do not have."""
-    words = [word for word in kinds if getattr(own, word) != 0.0]
+def refuse_play(joint: str, own: Flexible) -> None:
+    """Refuse a joint with backlash or hysteresis, which the equations do not have."""
+    words = [word for word in ("backlash", "hysteresis") if getattr(own, word) != 0.0]
     if words:
         hint = "Leave them out: what they do is then part of the stiffness."
         what = f"a stiffness beside {' and '.join(words)} is not identified."
@@ -174,9 +230,7 @@ def _check(r: JointRecording, joint: str) -> None:
     if abs(slope - 1.0) > SLOPE_TOLERANCE:
         what = "motor and link encoder do not measure the same angle."
         raise DataError(what, where=where, expected="a slope of 1", found=f"{slope:.4g}", hint=_slope_hint(slope))
-    speed = derivative(zero_phase(r.motor, r.rate, Butterworth(MOTION_SHARE * r.rate, ORDER)), r.rate)
-    design = np.stack([speed, np.ones_like(speed)], axis=1)
-    delay = float(np.linalg.lstsq(design, r.motor - r.link, rcond=None)[0][0])
+    delay = r.delay
     if abs(delay) > LONGEST_DELAY_S:
         found = f"{link} is {1e3 * delay:.0f} ms later than {motor}"
         hint = "Bring both to one clock, or shift one by this delay."
@@ -195,12 +249,14 @@ def _slope_hint(slope: float) -> str:
 
 
 def samples_of(
-    r: JointRecording, inertia: float, band: float, *, step: int = 0, dead_zone: float = 0.0
+    r: JointRecording, inertia: float, band: float, *, step: int = 0, dead_zone: float = 0.0, ahead: int = 0
 ) -> JointSamples:
     """A recording low-passed to `band` Hz; the ends, where the filter knows less, and speeds below `dead_zone` (rad/s) are left out.
 
     `step`: one sample in so many is kept; by default as many as carry the band.
+    `ahead`: samples by which the link is read later than the motor.
     """
+    link = r.link[np.clip(np.arange(len(r.link)) + ahead, 0, len(r.link) - 1)]
     low = Butterworth(band, ORDER)
 
     def passed(x: Array) -> Array:
@@ -211,9 +267,8 @@ def samples_of(
     force = passed(r.torque) - inertia * acceleration
     columns = {
         "t": np.arange(len(theta)) / r.rate,
-        "deflection": passed(r.motor - r.link),
-        "force": force,
-        "force_rate": derivative(force, r.rate),
+        "deflection": passed(r.motor - link),
+        "force": with_slopes(force, r.rate),
         "speed": derivative(theta, r.rate),
         "acceleration": acceleration,
         "jerk": derivative(acceleration, r.rate),
@@ -223,10 +278,22 @@ def samples_of(
     kept = np.zeros(len(theta), dtype=bool)
     kept[edge : len(theta) - edge : every] = True
     kept &= np.abs(columns["speed"]) >= dead_zone
-    own = {name: x[kept] for name, x in columns.items()}
-    rest = r.motor - zero_phase(r.motor, r.rate, Butterworth(MOTION_SHARE * r.rate, ORDER))
-    path = steady(r.motor, NOISE_SIGMAS * float(np.std(rest)))
-    return JointSamples(**own, path=path, kept=kept, passed=passed, rate=r.rate)
+    own = {name: x[..., kept] for name, x in columns.items()}
+    motion = Butterworth(MOTION_SHARE * r.rate, ORDER)
+    motor, apart = (zero_phase(x, r.rate, motion) for x in (r.motor, r.motor - link))
+    path = steady(r.motor, NOISE_SIGMAS * float(np.std(r.motor - motor)))
+    noise = PASSED_NOISE * float(np.std(r.motor - link - apart))
+    return JointSamples(
+        **own,
+        path=path,
+        motor=motor,
+        apart=apart,
+        noise=noise,
+        kept=kept,
+        passed=passed,
+        rate=r.rate,
+        ahead=ahead / r.rate,
+    )
 
 
 def largest_speed(recordings: Sequence[JointRecording]) -> float:

@@ -10,7 +10,7 @@ all joints are read by one device as a rule, so that each joint's delay helps th
 dz/dθ = (1 − sign(θ̇) z)/δ (Dahl), and keeps its value at standstill; that with which a log begins is unknown, as is the zero of
 its encoders. Where friction holds within less than an encoder resolves, it is anything between ±f_c: samples slower than a share of the
 largest speed are predicted, and not fitted. A stiffness is positive, and its prior is one of its logarithm. Where the model states a
-backlash, its gap is estimated beside it, or found to be none (:mod:`~veridyn.identify.flexible.play`).
+backlash or a hysteresis, that is estimated beside it, or found to be none (:mod:`~veridyn.identify.flexible.play`, `.hysteresis`).
 """
 
 from __future__ import annotations
@@ -25,26 +25,30 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean, part_at
-from veridyn.identify.flexible.joint_equations import QUANTITIES, deflection, most_likely_joint, torque_through
+from veridyn.identify.flexible.hysteresis import estimate_with_hysteresis, inner_deflection, with_hysteresis
+from veridyn.identify.flexible.joint_equations import (
+    QUANTITIES,
+    InnerFriction,
+    deflection,
+    joint_prior,
+    most_likely_joint,
+    torque_through,
+)
 from veridyn.identify.flexible.play import estimate_with_gap, with_backlash
-from veridyn.identify.flexible.posterior import ColouredPosterior
+from veridyn.identify.flexible.posterior import ColouredPosterior, pooled, with_measurement
 from veridyn.identify.flexible.recording import (
     JointRecording,
     JointSamples,
     joint_recording,
     largest_speed,
-    refuse_play,
     samples_of,
 )
 from veridyn.identify.flexible.ripple import Ripple, find_ripple
-from veridyn.identify.statistics.agreement import DETERMINED_INFORMATION, DETERMINED_SHARE
-from veridyn.model.elements.element import Element
+from veridyn.identify.statistics.agreement import DETERMINED_INFORMATION, DETERMINED_SHARE, FALSE_ALARM_RATE
 from veridyn.model.experiment import Experiment
-from veridyn.model.flexible import flexible_joints, motor_side
+from veridyn.model.flexible import flexible_joints
 from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above
-
-VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -92,7 +96,9 @@ class FlexibleJointFit:
     without the other joints. `dead_zone`: rad/s or m/s. `presliding`: the most
     likely δ, rad or m. `gap`: the prior deviation of a backlash, which is the last of the estimate; 0 where there is none. `odds`: the
     logarithm of how many times likelier the logs are with a backlash than without, NaN where the model states none. `ripple`: the wave
-    along the way that the encoders show beside the equations, None where there is none.
+    along the way that the encoders show beside the equations, None where there is none. `inner`: the prior of a hysteresis, the
+    deviation of its force and the distance over which it builds up; its force and the logarithm of that distance are then in the
+    estimate at `inner_at`. `inner_odds`: as `odds`, for the hysteresis.
     """
 
     joint: str
@@ -108,6 +114,9 @@ class FlexibleJointFit:
     gap: float = 0.0
     odds: float = np.nan
     ripple: Ripple | None = None
+    inner: tuple[float, float] | None = None
+    inner_at: int = 0
+    inner_odds: float = np.nan
 
     @cached_property
     def quantities(self) -> Mapping[str, JointQuantity]:
@@ -134,16 +143,22 @@ class FlexibleJointFit:
                 prior_sigma=float(wide),
                 determined=bool(ratio <= DETERMINED_SHARE),
             )
-        if self.gap > 0.0:
-            value, sigma = float(p[-1]), float(s[-1])
-            found["backlash"] = JointQuantity(
-                name="backlash",
-                unit=angle,
+        others = [("backlash", angle, float(p[-1]), float(s[-1]), 0.0, self.gap)] if self.gap > 0.0 else []
+        if self.inner is not None:
+            (force, way), at = self.inner, self.inner_at
+            over, wide = float(np.exp(p[at + 1])), way * self.settings.spread
+            others.append(("hysteresis", torque, float(p[at]), float(s[at]), 0.0, force))
+            others.append(("hysteresis_deflection", angle, over, over * float(s[at + 1]), way, wide))
+        for name, unit, value, sigma, prior, wide in others:
+            ratio = sigma / (value * self.settings.spread if name == "hysteresis_deflection" else wide)
+            found[name] = JointQuantity(
+                name=name,
+                unit=unit,
                 value=value,
                 sigma=sigma,
-                prior=0.0,
-                prior_sigma=self.gap,
-                determined=sigma <= DETERMINED_SHARE * self.gap,
+                prior=prior,
+                prior_sigma=wide,
+                determined=bool(ratio <= DETERMINED_SHARE),
             )
         return found
 
@@ -175,6 +190,8 @@ class FlexibleJointFit:
         base = deflection(p, samples, rubs)
         if self.gap > 0.0:
             base = base + 0.5 * p[-1] * np.sign(torque_through(p, samples, rubs))
+        if self.inner is not None:
+            base = base + self._given(samples, rubs)
         start = deflection(p, samples, rubs, 1.0) - deflection(p, samples, rubs)
         y, centred = samples.deflection - base, start - np.mean(start)
         power = float(centred @ centred)
@@ -188,6 +205,14 @@ class FlexibleJointFit:
         wave = self.ripple.fitted(samples, y - begun(y), self.settings.band or r.band)
         return samples, base + wave + begun(y - wave)
 
+    def _given(self, samples: JointSamples, rubs: Array) -> Array:
+        """What a hysteresis changes in the deflection of consecutive samples, late by the delay."""
+        p, at = self.estimate.values, self.inner_at
+        elastic = torque_through(p, samples, rubs) * float(np.exp(-p[0]))
+        change = inner_deflection(elastic, float(p[at] * np.exp(-p[0])), float(np.exp(p[at + 1]))) - elastic
+        t = samples.t
+        return np.interp(t - float(p[3]), t, change)
+
     def std_percent(self, log: Experiment | JointRecording, *, moving: bool = False) -> float:
         """Error of the predicted deflection over the standard deviation of the measured one, %; `moving`: without standstill."""
         samples, predicted = self.predict(log)
@@ -198,12 +223,16 @@ class FlexibleJointFit:
 
 @dataclass(frozen=True, eq=False)
 class FlexibleFit:
-    """What :func:`identify_flexible` finds: joints by name, and the delay of the link encoders (s) with its standard deviation."""
+    """What :func:`identify_flexible` finds: joints by name, and the delay of the link encoders (s) with its standard deviation.
+
+    `delay_chance`: the probability that the joints' own delays are so far apart; below FALSE_ALARM_RATE they are kept.
+    """
 
     described: Machine
     joints: Mapping[str, FlexibleJointFit]
     delay: float
     delay_sigma: float
+    delay_chance: float = 1.0
 
     def machine(self) -> Machine:
         """The machine with the stiffness and damping of these joints where they are determined, and a damping that is not negative."""
@@ -212,6 +241,13 @@ class FlexibleFit:
             gap = fit.quantities.get("backlash")
             if not np.isnan(fit.odds) and (gap is None or gap.determined):
                 machine = with_backlash(machine, c, 0.0 if gap is None else gap.value)
+            if not np.isnan(fit.inner_odds) and not {"hysteresis", "hysteresis_deflection"} & {*fit.undetermined}:
+                inner = (
+                    [fit.quantities[n].value for n in ("hysteresis", "hysteresis_deflection")]
+                    if fit.inner
+                    else [0.0, 0.0]
+                )
+                machine = with_hysteresis(machine, c, *inner)
             for name in ("stiffness", "damping"):
                 x = fit.quantities[name]
                 new |= {f"{name}_{c}": x.value} if x.determined and x.value >= 0.0 else {}
@@ -220,6 +256,11 @@ class FlexibleFit:
     def notes(self) -> list[str]:
         """Sentences about what is not determined, and the motion that would determine it."""
         out = []
+        if self.delay_chance < FALSE_ALARM_RATE:
+            out.append(
+                f"The delays of the joints' encoders, so far apart by chance in {self.delay_chance:.1g} of logs, are kept apart. Viscous "
+                "friction f looks like a delay of −f/K: state it on the motor side, or look for encoders on other clocks."
+            )
         for c, fit in self.joints.items():
             x = fit.stiffness
             if not x.determined:
@@ -232,11 +273,22 @@ class FlexibleFit:
                 out.append(f"The backlash of {c} is not determined. Load the joint both ways.")
             if fit.gap == 0.0 and not np.isnan(fit.odds):
                 out.append(f"{c} shows no backlash: the logs are {np.exp(-fit.odds):.2g} times as likely without.")
+            if {"hysteresis", "hysteresis_deflection"} & {*fit.undetermined}:
+                out.append(
+                    f"The hysteresis of {c} is not determined. Load the joint to and fro, far beyond where its loop is full."
+                )
+            if fit.inner is None and not np.isnan(fit.inner_odds):
+                out.append(
+                    f"{c} shows no hysteresis: the logs are {np.exp(-fit.inner_odds):.2g} times as likely without."
+                )
         return out
 
     def summary(self) -> str:
         """The estimates in a table, and what is not determined."""
         lines = [f"delay of the link encoders: {1e3 * self.delay:.3f} ± {1e3 * self.delay_sigma:.3f} ms"]
+        if len(self.joints) > 1:
+            each = [f"{c} {1e3 * f.own_delay[0]:.3f} ± {1e3 * f.own_delay[1]:.3f}" for c, f in self.joints.items()]
+            lines.append(f"by themselves: {', '.join(each)}; so far apart by chance in {self.delay_chance:.2g} of logs")
         head = f"{'joint':<12}{'quantity':<12}{'value':>12}{'± σ':>12}{'prior':>12}{'± σ':>12}  unit"
         lines.append(head)
         for c, fit in self.joints.items():
@@ -265,7 +317,8 @@ def identify_flexible(
     machine : Machine
         With flexible joints (``flexible: {stiffness, damping, inertia}``) whose rotor inertias are known. Priors: the stiffness, and
         what it knows of that (``parameters: {sigma: …}``); so of friction, by elements of kind coulomb and damper on ``NAME_motor``. A
-        ``backlash`` that it states, the order of magnitude of the gap, is the prior deviation of one that is estimated.
+        ``backlash`` that it states, the order of magnitude of the gap, is the prior deviation of one that is estimated; so is a
+        ``hysteresis``, whose ``hysteresis_deflection`` is known as well as a stiffness of which nothing is stated (`spread`).
     logs : Experiment or sequence of Experiment
         Channels ``q.NAME`` (link), ``q.NAME_motor`` and ``force.NAME_motor`` (motor, in the units of the joint). Zeros of the encoders may
         differ from log to log.
@@ -304,20 +357,24 @@ def identify_flexible(
         hint = "Add flexible: {stiffness: …, inertia: …} to its joints."
         raise DataError("it has no flexible joint.", where=machine.name, hint=hint)
     for c in wanted or known:
-        refuse_play(c, known[c], ("hysteresis",))
+        if known[c].backlash != 0.0 and known[c].hysteresis != 0.0:
+            what = "its backlash and its hysteresis are not identified together."
+            raise DataError(
+                what,
+                where=part_at("joint", c),
+                hint="State the one that is larger: what the other does is then part of it.",
+            )
     data = [logs] if isinstance(logs, Experiment) else list(logs)
     chosen = {c: [joint_recording(log, c) for log in data] for c in wanted or known}
     fits = {c: _fitted(machine, c, recordings, own) for c, recordings in chosen.items()}
-    weights = {c: fit.own_delay[1] ** -2 for c, fit in fits.items()}
-    total = sum(weights.values())
-    delay = sum(w * fits[c].own_delay[0] for c, w in weights.items()) / total
-    if own.common_delay and len(fits) > 1:
-        for c, fit in fits.items():
-            others = total - weights[c]
-            mean = (total * delay - weights[c] * fit.own_delay[0]) / others
-            fits[c] = replace(fit, estimate=_with_delay(fit.estimate, mean, others**-0.5))
+    values, sigmas = np.array([fit.own_delay for fit in fits.values()]).T
+    delay, delay_sigma, chance = pooled(values, sigmas)
+    if own.common_delay and len(fits) > 1 and chance >= FALSE_ALARM_RATE:
+        for k, (c, fit) in enumerate(fits.items()):
+            mean, sigma, _ = pooled(np.delete(values, k), np.delete(sigmas, k))
+            fits[c] = replace(fit, estimate=with_measurement(fit.estimate, 3, mean, sigma))
     fits = {c: replace(fit, ripple=_ripple(fit, chosen[c])) for c, fit in fits.items()}
-    return FlexibleFit(machine, fits, float(delay), float(total**-0.5))
+    return FlexibleFit(machine, fits, delay, delay_sigma, chance)
 
 
 def _ripple(fit: FlexibleJointFit, recordings: Sequence[JointRecording]) -> Ripple | None:
@@ -327,14 +384,6 @@ def _ripple(fit: FlexibleJointFit, recordings: Sequence[JointRecording]) -> Ripp
     band = max(s.band or r.band for r in recordings)
     lowpass = min(s.lowpass, *(0.4 * r.rate for r in recordings))
     return find_ripple([samples for samples, _ in made], left, band, lowpass, fit.dead_zone)
-
-
-def _with_delay(found: ColouredPosterior, mean: float, sigma: float) -> ColouredPosterior:
-    """An estimate with what other joints say of the delay, as one more measurement of it."""
-    C = found.covariance
-    gain = C[:, 3] / (C[3, 3] + sigma**2)
-    values = found.values + gain * (mean - found.values[3])
-    return replace(found, values=values, covariance=C - np.outer(gain, C[3]))
 
 
 def _fitted(
@@ -347,14 +396,17 @@ def _fitted(
         raise DataError("the inertia of its rotor is unknown.", where=part_at("joint", joint), hint=hint)
     turning = machine.kinds[joint] == "turning"
     zone = s.dead_zone * largest_speed(recordings)
-    samples = [samples_of(r, flexible.inertia, s.band or r.band, dead_zone=zone) for r in recordings]
+    samples = [
+        samples_of(r, flexible.inertia, s.band or r.band, dead_zone=zone, ahead=round(r.delay * r.rate))
+        for r in recordings
+    ]
     for r, one in zip(recordings, samples, strict=True):
         if len(one) < 2 * len(QUANTITIES):
             what = f"only {len(one)} independent samples are left in which it moves."
             raise DataError(
                 what, where=part_at("joint", joint), hint="Record longer, or a faster motion.", source=r.log
             )
-    mean, sigma = _prior(machine, joint, samples, s)
+    mean, sigma = joint_prior(machine, joint, samples, s.spread, s.delay, s.relaxation)
     way = max(float(np.ptp(r.motor)) for r in recordings)
     found, distance = most_likely_joint(samples, mean, sigma, way)
     gap, odds = 0.0, np.nan
@@ -368,6 +420,16 @@ def _fitted(
         seen = float(wide[0].sigma[-1]) <= DETERMINED_SHARE * flexible.backlash
         if not seen or (odds > 0.0 and wide[0].values[-1] > 0.0):
             (found, distance), gap = wide, flexible.backlash
+    inner, inner_odds = None, np.nan
+    if flexible.hysteresis > 0.0:
+        inner = InnerFriction(samples, flexible.hysteresis, flexible.hysteresis_deflection, s.spread)
+        bent, inner_odds = estimate_with_hysteresis(samples, found, distance, mean, sigma, way, inner)
+        force = float(bent[0].values[len(QUANTITIES) + 2 * len(samples)])
+        seen = float(bent[0].sigma[len(QUANTITIES) + 2 * len(samples)]) <= DETERMINED_SHARE * flexible.hysteresis
+        if not seen or (inner_odds > 0.0 and force > 0.0):
+            found, distance = bent
+        else:
+            inner = None
     own = (float(found.values[3]), float(found.sigma[3]))
     return FlexibleJointFit(
         joint=joint,
@@ -382,35 +444,7 @@ def _fitted(
         own_delay=own,
         gap=gap,
         odds=odds,
+        inner=None if inner is None else (inner.force, inner.way),
+        inner_at=len(QUANTITIES) + 2 * len(samples),
+        inner_odds=inner_odds,
     )
-
-
-def _prior(machine: Machine, joint: str, samples: Sequence[JointSamples], s: FlexibleSettings) -> tuple[Array, Array]:
-    """Mean and standard deviation of the QUANTITIES: as the machine has them, or wide."""
-    flexible, motor = flexible_joints(machine)[joint], motor_side(joint)
-    known = machine.uncertainty
-    deviations = {} if known is None else dict(zip(known.names, np.sqrt(np.diag(known.covariance)), strict=True))
-    if not np.isfinite(flexible.stiffness):
-        hint = f"Give its order of magnitude in flexible: {{stiffness: …}} of '{joint}'."
-        raise DataError("its stiffness has no prior value.", where=part_at("joint", joint), hint=hint)
-    force = float(np.std(np.concatenate([one.force for one in samples])))
-    speed = max(float(np.abs(one.speed).max()) for one in samples)
-    wide = {"coulomb": force, "damper": VISCOUS_SHARE * force / speed}
-    mean, sigma = [np.log(flexible.stiffness)], [_relative(deviations.get(f"stiffness_{joint}"), flexible.stiffness, s)]
-    for kind in ("coulomb", "damper"):
-        own = [e for e in machine.elements if e.kind == kind and dict(e.on) == {motor: 1.0}]
-        mean.append(_value(own))
-        sigma.append(deviations.get(own[0].parameter_name, wide[kind]) if own else wide[kind])
-    damping = deviations.get(f"damping_{joint}")
-    relaxed = s.relaxation if damping is None else damping / flexible.stiffness
-    mean += [0.0, np.nan_to_num(flexible.damping) / flexible.stiffness]
-    sigma += [s.delay, relaxed]
-    return np.array(mean), np.array(sigma)
-
-
-def _relative(deviation: float | None, value: float, s: FlexibleSettings) -> float:
-    return s.spread if deviation is None else float(deviation) / value
-
-
-def _value(elements: Sequence[Element]) -> float:
-    return float(np.nan_to_num(elements[0].value)) if elements else 0.0

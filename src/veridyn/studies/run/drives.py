@@ -270,6 +270,10 @@ class FlexibleRun:
             moving = max(joint.std_percent(log, moving=True) for log in self.logs)
             out |= {f"deflection_moving_std_percent_{k}": moving}
         out |= {"encoder_delay": self.fit.delay, "sigma_encoder_delay": self.fit.delay_sigma}
+        out |= {
+            "encoder_delay_chance": self.fit.delay_chance,
+            "encoder_delay_validation_chance": self.again.delay_chance,
+        }
         out |= {"encoder_delay_validation": self.again.delay, "sigma_encoder_delay_validation": self.again.delay_sigma}
         return out | {"deflection_std_percent": max(self.std_percent.values())}
 
