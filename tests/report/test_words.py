@@ -14,7 +14,10 @@ from veridyn.report.words import count, like, listed, measured, number, percent,
         (-0.0004, 0.02, ("0.000", "0.020")),
         (1.5, 0.0, ("1.5", "0")),
         (1.5, float("nan"), ("1.5", "–")),
-        (1.5e-12, 2.5e-13, ("1.5·10⁻¹²", "2.5·10⁻¹³")),
+        (1.5e-12, 2.5e-13, ("1.50·10⁻¹²", "0.25·10⁻¹²")),
+        (8.14167e6, 8.3e5, ("8.14·10⁶", "0.83·10⁶")),
+        (-8.14167e6, 9.96e5, ("−8.1·10⁶", "1.0·10⁶")),
+        (3.0, 5e6, ("0.0·10⁶", "5.0·10⁶")),
     ],
 )
 def test_value_and_deviation_end_at_the_same_place(value: float, sigma: float, shown: tuple[str, str]) -> None:

@@ -42,7 +42,9 @@ def measured(value: float, sigma: float) -> tuple[str, str]:
         exponent += 1
     places = 1 - exponent
     if places > 8 or places < -3:
-        return number(value, 6), number(sigma, 2)
+        power = math.floor(math.log10(max(abs(value), sigma)))
+        value, sigma = (_plain(x / 10.0**power, power - exponent + 1) for x in (value, sigma))
+        return f"{value}·10{superscript(power)}", f"{sigma}·10{superscript(power)}"
     if places < 0:
         value, sigma, places = round(value, places), round(sigma, places), 0
     return _plain(value, places), _plain(sigma, places)
@@ -54,7 +56,7 @@ def like(value: float, sigma: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Percent with two digits: 0.04, 0.84, 3.1, 18; above 999 nobody cares."""
+    """Percent with two digits: 0.04, 0.84, 3.1, 18; above 999 the digits do not matter."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "> 999"
     if value > 999.0:
