@@ -128,8 +128,8 @@ def fourbar(
     Example:
       veridyn demo fourbar --out runs --seed 3
     """
-    from veridyn.papers.fourbar import fourbar_page, fourbar_study
-    from veridyn.report.observer import observation_verdict
+    from veridyn.papers.fourbar import fourbar_study
+    from veridyn.papers.fourbar_page import fourbar_page, observation_verdict
 
     def work(progress: Progress) -> tuple[Any, Result]:
         study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)

@@ -329,7 +329,7 @@ def _recorded_encoders(loaded: Loaded[Any], done: Any, page: Any, verdict: Any, 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """states.csv has every quantity with its deviation."""
     from veridyn.report.observed import observed_page, verdict_of
-    from veridyn.studies.run.observe import observe_study
+    from veridyn.studies.run.observer import observe_study
 
     done = observe_study(loaded, progress)
     return _recorded(loaded, done, observed_page, verdict_of, done.keep)
@@ -425,7 +425,7 @@ def _warn_of_guesses(loaded: Loaded[Any]) -> None:
 def _simulate_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     from veridyn.report.simulated import simulated_page, verdict_of
     from veridyn.studies.run.simulate import simulate_study
-    from veridyn.studies.run.simulation.records import keep_simulation
+    from veridyn.studies.run.simulation_records import keep_simulation
 
     done = simulate_study(loaded, progress)
     keep = partial(keep_simulation, loaded, done.machine, done.log, done.truth)

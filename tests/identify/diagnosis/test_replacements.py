@@ -135,13 +135,16 @@ def wrist_log(machine: vd.Machine, change: np.ndarray, seed: int) -> vd.Motion:
     return vd.Motion(t, q, qd, qdd, forces=y @ np.linalg.inv(change))
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_gears_are_named_where_friction_is_most_of_the_force(seed: int) -> None:
-    """The sign of the first gear changes the error by a tenth of itself alone; that of all gears as they are, nothing is said."""
+@pytest.mark.parametrize(
+    ("seed", "step"), [(1, 4), *(pytest.param(seed, 1, marks=pytest.mark.slow) for seed in (1, 2))]
+)
+def test_gears_are_named_where_friction_is_most_of_the_force(seed: int, step: int) -> None:
+    """The sign of the first gear changes the error by a tenth of itself alone; that of all gears as they are, nothing is said. Every
+    fourth of the mistakes that gears allow is quick, all of them on two logs are slow."""
     machine = vd.load_model(WRIST)
     right = evidence(machine, [wrist_log(machine, np.eye(3), seed)], machine.coordinates, Sampling())
     assert find_mistakes(right) == ()
-    for g in other_gearings(machine, machine.coordinates):
+    for g in list(other_gearings(machine, machine.coordinates))[::step]:
         log = wrist_log(machine, np.linalg.inv(g.change), seed)
         found = find_mistakes(evidence(machine, [log], machine.coordinates, Sampling()))
         assert found[0].kind == g.kind

@@ -56,32 +56,35 @@ def test_an_offset_stands_before_its_own_friction_alone() -> None:
     assert most_likely([answer("asymmetric friction", "q1", 240.0), offset], none).cause.kind == "asymmetric friction"
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.05])
+@pytest.mark.parametrize("seconds", [0.02, pytest.param(0.05, marks=pytest.mark.slow)])
 def test_a_low_pass_is_no_delay_where_the_motion_is_fast_enough(seconds: float) -> None:
+    """The quick form has the shorter one, which is nearer to a delay; the longer is slow."""
     first = groups(u.low_passed_force, 2, seconds)[0]
     assert ("low-pass of the force", "q3") in {(d.kind, d.where) for d in first}
     assert {d.kind for d in first} <= {"low-pass of the force", "late force"}
 
 
-@pytest.mark.parametrize("deflection", [0.002, 0.006])
+@pytest.mark.parametrize("deflection", [0.002, pytest.param(0.006, marks=pytest.mark.slow)])
 def test_bristles_that_yield_are_no_delay(deflection: float) -> None:
-    """LuGre friction, integrated by SciPy: its dry friction is that of the arm, to a tenth at the nearest distance of the grid."""
+    """LuGre friction, integrated by SciPy: its dry friction is that of the arm, to a tenth at the nearest distance of the grid. A second
+    distance of the grid is slow."""
     found = groups(u.bristles, 2, deflection, 102)
     assert [(d.kind, d.where) for d in (g[0] for g in found)] == [("friction that yields", "q3")]
     assert abs(found[0][0].size - u.four_joints()[2].coulomb) < 0.1 * u.four_joints()[2].coulomb
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.05])
+@pytest.mark.parametrize("seconds", [0.02, pytest.param(0.05, marks=pytest.mark.slow)])
 def test_a_delay_is_no_friction_that_yields(seconds: float) -> None:
-    """Its smooth part is late as well; the size is known to a fifth, the grid's deviation."""
+    """Its smooth part is late as well; the size is known to a fifth, the grid's deviation. A second delay of the grid is slow."""
     found = groups(u.late_force, 2, seconds, 102)
     assert [(d.kind, d.where) for d in (g[0] for g in found)] == [("late force", "q3")]
     assert abs(found[0][0].size - seconds) < 0.2 * seconds
 
 
-@pytest.mark.parametrize("seconds", [0.02, -0.045])
+@pytest.mark.parametrize("seconds", [-0.045, pytest.param(0.02, marks=pytest.mark.slow)])
 def test_forces_that_are_late_alike_have_one_delay(seconds: float) -> None:
-    """Forces by Pinocchio, as they were some time before: one number stands for all joints, known to a fifth, the grid's deviation."""
+    """Forces by Pinocchio, as they were some time before: one number stands for all joints, known to a fifth, the grid's deviation. Early
+    forces are quick, late ones slow: each joint's own delay is late in the quick tests beside this."""
     robot, log = machine(u.four_joints()), u.untold(u.late_force, 2, 0.0, 102).log
     m = vd.motion(robot, log, vd.Signals(trim=0.2))
     assert m.forces is not None
@@ -162,8 +165,10 @@ def test_an_offset_beside_a_drift_is_found_as_well() -> None:
     assert {"force offset", "force drift"} <= found.keys()
 
 
-def test_logs_in_order_have_none() -> None:
-    assert [damages(noisy(np.random.default_rng(seed), memory=0.5 * (seed % 2))) for seed in range(20, 26)] == [[]] * 6
+@pytest.mark.parametrize("seed", [20, 21, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(22, 26))])
+def test_logs_in_order_have_none(seed: int) -> None:
+    """One log with white noise and one with autocorrelated noise; two more of each are slow."""
+    assert damages(noisy(np.random.default_rng(seed), memory=0.5 * (seed % 2))) == []
 
 
 def test_the_beginning_of_a_log_is_no_further_evidence() -> None:
@@ -226,9 +231,9 @@ def test_friction_that_yields_before_it_slides_is_no_late_force() -> None:
     assert not any(d.kind.startswith("late") for d in damages(friction(0.06), FILTERED))
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.05])
+@pytest.mark.parametrize("seconds", [0.02, pytest.param(0.05, marks=pytest.mark.slow)])
 def test_a_late_force_has_its_size_behind_a_filter(seconds: float) -> None:
-    """The step of its friction counts once: within a fifth, the grid's deviation, and three deviations."""
+    """The step of its friction counts once: within a fifth, the grid's deviation, and three deviations. The longer delay is slow."""
     found = damages(late(seconds), FILTERED)
     assert (found[0].kind, found[0].where) == ("late force", "q3")
     assert abs(found[0].size - seconds) < 0.2 * seconds + 3.0 * found[0].sigma

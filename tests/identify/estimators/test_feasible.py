@@ -117,7 +117,7 @@ def test_nothing_known_before() -> None:
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.02, 3.0])
-@pytest.mark.parametrize("seed", [1, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2, 3))])
 def test_random_machines(seed: int, noise: float) -> None:
     """From nearly exact data to mostly noise, with and without values before and in both metrics: the solver ends well on all."""
     rng = np.random.default_rng(seed)
@@ -136,10 +136,11 @@ def test_random_machines(seed: int, noise: float) -> None:
             assert fit.values == pytest.approx(plain.values, rel=1e-3, abs=1e-4 * np.abs(plain.values).max())
 
 
-def test_deviations_do_not_promise_too_much() -> None:
-    """Those that are stated, over 30 weak logs: the mean square of error over deviation is at most 1."""
+@pytest.mark.parametrize("logs", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_deviations_do_not_promise_too_much(logs: int) -> None:
+    """Those that are stated, over weak logs: the mean square of error over deviation is at most 1; ten logs, or thirty, which is slow."""
     scores = []
-    for seed in range(30):
+    for seed in range(logs):
         fit = identify(truth(), weak(seed), "consistent")
         scores.append((fit.values - fit.base.reduce(truth().parameters.values)) / fit.sigma)
     found = np.nanmean(np.square(scores))

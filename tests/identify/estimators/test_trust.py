@@ -165,7 +165,9 @@ def test_what_cannot_be_cut_is_refused() -> None:
     assert len(unseen_motion(ellipse(1))) == 5
 
 
-@pytest.mark.parametrize("spread", [0.03, 0.1])
+@pytest.mark.parametrize(
+    "spread", [0.03, pytest.param(0.1, marks=pytest.mark.slow)]
+)  # the second says that the scale follows
 def test_the_scale_is_that_of_the_drawings_errors(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Geometric mean over eight machines, each wrong by `spread` of its sizes; some twenty inertias give each scale to 1/√40, so within
     four standard errors of the mean and half a step of the grid."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -16,8 +19,13 @@ rng = np.random.default_rng(0)
 SIZES = np.array([0.04] * 3 + [0.08] * 3)
 
 
+@cache
+def plant_of_pose() -> ClosedPlant:
+    return ClosedPlant(truth(), POSE)
+
+
 def motion(N: int = 12) -> np.ndarray:
-    plant = ClosedPlant(truth(), POSE)
+    plant = plant_of_pose()
     return np.stack(
         [plant.home + rng.normal(size=(N, 6)) * SIZES, 0.3 * rng.normal(size=(N, 6)), 2.0 * rng.normal(size=(N, 6))]
     )
@@ -25,7 +33,7 @@ def motion(N: int = 12) -> np.ndarray:
 
 def test_equations_are_those_of_the_machine_written_by_hand() -> None:
     """Forces by A χ against the hexapod's equations derived separately (papers/hexapod/platform): 1e-7 N of 100."""
-    plant, X = ClosedPlant(truth(), POSE), motion(40)
+    plant, X = plant_of_pose(), motion(40)
     chi = plant.base.reduce(truth().parameters.values)
     by_hand = machine(1e-9)
     assert plant.regressor(X) @ chi == pytest.approx(by_hand.forces(*X), abs=1e-6)
@@ -36,7 +44,7 @@ def test_equations_are_those_of_the_machine_written_by_hand() -> None:
 
 def test_the_regressor_is_that_of_the_tree() -> None:
     machine, X = truth(), motion(6)
-    plant = ClosedPlant(machine, POSE)
+    plant = plant_of_pose()
     m = closed_motion(machine, np.arange(6.0), X[0], X[1], X[2], at=POSE, path=False)
     D = regressor(machine, m) @ machine.parameters.estimated_matrix()[:, list(plant.base.columns)]
     assert plant.regressor(X) == pytest.approx(D, rel=1e-8, abs=1e-8)
@@ -45,7 +53,7 @@ def test_the_regressor_is_that_of_the_tree() -> None:
 
 
 def test_slopes_of_equations_actuators_and_places() -> None:
-    plant, X = ClosedPlant(truth(), POSE), motion(5)
+    plant, X = plant_of_pose(), motion(5)
     G = rng.normal(size=(5, 6, 24))
     slope = plant.adjoint(X, G, 0.05)
     _, by = plant.actuators(X)
@@ -69,14 +77,14 @@ def test_slopes_of_equations_actuators_and_places() -> None:
 
 def test_where_a_search_was_does_not_matter() -> None:
     """Newton's steps begin at the last motion where it is near: the result is the same to the tolerance of closing."""
-    plant, X = ClosedPlant(truth(), POSE), motion(8)
+    plant, X = replace(plant_of_pose()), motion(8)
     first = plant.regressor(X)
     plant.regressor(X + 1e-3)
     assert plant.regressor(X.copy()) == pytest.approx(first, rel=1e-7, abs=1e-7)
 
 
 def test_out_of_reach_is_refused_by_name() -> None:
-    plant, X = ClosedPlant(truth(), POSE), motion(2)
+    plant, X = plant_of_pose(), motion(2)
     X[0, 1, :3] = (3.0, 0.0, -0.5)
     with pytest.raises(DataError, match=r"out of reach|singular"):
         ClosedPlant(truth(), ("x", "y", "z", "psi", "theta", "l1")).regressor(X)

@@ -14,12 +14,15 @@ BAND = ResonanceSettings(low=2.0, high=30.0)
 GRAVITY = arm.MASS * 9.81 * arm.REACH  # N·m/rad about the hanging pose
 LINES = np.arange(1.0, 32.0, 0.125)
 PHASES = 2 * np.pi * np.random.default_rng(6).random(len(LINES))
+STEPS_PER_S = 4.0 * arm.RATE  # of the simulation
+PERIOD = np.arange(round(8.0 * STEPS_PER_S)) / STEPS_PER_S  # the lines are multiples of 1/8 Hz
+SINES = np.sum([np.sin(2 * np.pi * f * PERIOD + phase) for f, phase in zip(LINES, PHASES, strict=True)], axis=0)
 
 
 def shaken(t: float, theta: float, speed: float) -> float:
     """Many sines, and a weak controller that keeps the pose."""
     hold = 100.0 * (-np.pi / 2 - theta) - 10.0 * speed
-    return float(np.sin(2 * np.pi * LINES * t + PHASES).sum()) + hold
+    return float(SINES[round(t * STEPS_PER_S) % len(SINES)]) + hold
 
 
 @pytest.fixture(scope="module")

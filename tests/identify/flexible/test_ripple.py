@@ -47,10 +47,11 @@ def test_a_wave_is_found_and_predicted_with_another_phase(run) -> None:
     assert joint.std_percent(other, moving=True) < 0.25 * replace(joint, ripple=None).std_percent(other, moving=True)
 
 
-def test_noise_is_no_wave(run) -> None:
-    """White noise of eight recordings: what the best of hundreds of waves explains is paid for."""
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 8), marks=pytest.mark.slow)])
+def test_noise_is_no_wave(run, seeds: range) -> None:
+    """White noise: what the best of hundreds of waves explains is paid for. Two recordings are quick, six more slow."""
     log = arm.log(*(x[::8] for x in run), delay=2.8e-3, noise=NOISE)
     samples = samples_of(joint_recording(log, "hip"), arm.ROTOR, 15.0, step=1)
-    for seed in range(8):
+    for seed in seeds:
         white = np.random.default_rng(seed).normal(size=len(samples.kept))
         assert find_ripple([samples], [1e-5 * samples.passed(white)[samples.kept]], 3.0, 15.0, 0.05) is None

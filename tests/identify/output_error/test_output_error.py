@@ -61,7 +61,7 @@ def loop():
     law = Tracker(path, np.array([20.0, 8.0]), np.array([2.0, 0.8]))
     q, qd, _ = path.at(0.0)
     method = Method("RK4", step=STEP, friction_speed=SOFT)
-    return law, integrate(truth(), STEP * np.arange(300), q, qd, law, method=method).motion
+    return law, integrate(truth(), STEP * np.arange(200), q, qd, law, method=method).motion
 
 
 def test_in_closed_loop_forces_tell_what_positions_hide(loop):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
+from identify.undiagnosed import identify
 from identify.wheel_rig import SPIN, STIFFNESS, log, rig
 from veridyn.errors import DataError, IdentificationError
 from veridyn.files.access import shipped
@@ -130,13 +131,13 @@ def test_a_machine_with_a_loop_by_output_error() -> None:
     """Exact coordinates give the truth to the order of the step; noisy ones within three deviations."""
     motion = linkage_log()
     how = OutputError(substeps=4)
-    exact = vd.identify(linkage(1.3), motion, how)
+    exact = identify(linkage(1.3), motion, how)
     wanted = exact.base.reduce(linkage().parameters.values)
     assert exact.values == pytest.approx(wanted, rel=2e-3)
     q1 = motion.q[:, :1] + 1e-3 * np.random.default_rng(8).normal(size=(len(motion), 1))
     noisy = closed_motion(linkage(), motion.t, q1, motion.qd[:, :1], motion.qdd[:, :1], start=motion.q[0])
     noisy = replace(noisy, forces=motion.forces)
-    fit = vd.identify(linkage(1.3), noisy, how)
+    fit = identify(linkage(1.3), noisy, how)
     assert [r.row for r in fit.rows] == ["q1"]  # from which the other angles follow
     assert np.abs((fit.values - wanted) / fit.sigma).max() < 3.0
     assert fit.rows[0].rms == pytest.approx(1e-3, rel=0.15)
@@ -154,13 +155,13 @@ def test_a_machine_on_a_free_base_under_a_measured_wrench() -> None:
         q=motion.q + 1e-3 * rng.normal(size=motion.q.shape),
         base=replace(base, position=base.position + 1e-3 * rng.normal(size=base.position.shape), quaternion=turned),
     )
-    fit = vd.identify(floating(1.2), noisy, OutputError(substeps=20))
+    fit = identify(floating(1.2), noisy, OutputError(substeps=20))
     wanted = fit.base.reduce(floating().parameters.values)
     assert np.abs((fit.values - wanted) / fit.sigma).max() < 3.5
     assert (fit.sigma < 0.02 * np.abs(wanted)).all()
     assert [r.row for r in fit.rows] == ["base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw", "q"]
     assert fit.rows[0].rms == pytest.approx(1e-3, rel=0.2)  # four deviations of 200 squares
-    coarse = vd.identify(floating(1.2), noisy, OutputError())
+    coarse = identify(floating(1.2), noisy, OutputError())
     assert np.abs((coarse.values - wanted) / coarse.sigma).max() > 3.5  # a step of 10 ms is too long, and this is noted
     assert any("use substeps=4" in note for note in coarse.notes)
     assert not any("use substeps" in note for note in fit.notes)
@@ -173,7 +174,7 @@ def test_a_prescribed_coordinate_with_a_tyre() -> None:
     machine = machine.with_parameters(p.known([n for n in p.names if n != "ZZ_wheel"]))
     exact = log()
     noisy = replace(exact, q=exact.q + [0.0, 1e-3] * np.random.default_rng(4).normal(size=exact.q.shape))
-    fit = vd.identify(machine, noisy, OutputError(constants=("tyre.C_KAPPA",), substeps=4))
+    fit = identify(machine, noisy, OutputError(constants=("tyre.C_KAPPA",), substeps=4))
     assert fit.constants is not None
     assert abs(fit.values[0] - SPIN) < 3.0 * fit.sigma[0] < 0.05 * SPIN
     assert abs(fit.constants.values[0] - STIFFNESS) < 3.0 * fit.constants.sigma[0] < 0.05 * STIFFNESS
@@ -201,10 +202,10 @@ def test_a_prescribed_coordinate_between_samples() -> None:
 def test_what_cannot_be_compared_is_refused_by_name() -> None:
     motion = floating_log()
     with pytest.raises(DataError, match="no coordinate 'q9'"):
-        vd.identify(linkage(), linkage_log(), OutputError(outputs=("q9",)))
+        identify(linkage(), linkage_log(), OutputError(outputs=("q9",)))
     assert motion.base is not None
     blind = replace(motion, base=replace(motion.base, position=None, quaternion=None))
     with pytest.raises(DataError, match="pose and velocity of the free base"):
-        vd.identify(floating(), blind, "oe")
+        identify(floating(), blind, "oe")
     with pytest.raises((DataError, IdentificationError), match="loops with a control law"):
-        vd.identify(linkage(), linkage_log(), OutputError(law=lambda t, q, qd: np.zeros(3)))
+        identify(linkage(), linkage_log(), OutputError(law=lambda t, q, qd: np.zeros(3)))

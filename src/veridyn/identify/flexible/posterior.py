@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import get_lapack_funcs
 
 from veridyn.arrays import Array
 from veridyn.identify.statistics.agreement import posterior_covariance
 
+# without the checks of SciPy's own, which take longer than the solution
+(SOLVE_TRIANGULAR,) = get_lapack_funcs(("trtrs",))
 MEMORIES_S = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # τ that are tried
 WHITE_SHARES = (0.03, 0.3, 1.0)  # w that are tried
 LARGEST_BLOCK = 1200  # samples whose correlations are held at once; those between blocks are left out
@@ -52,7 +54,7 @@ class Whitening:
     def __call__(self, x: Array) -> Array:
         parts, start = [], 0
         for L in self.factors:
-            parts.append(solve_triangular(L, x[start : start + len(L)], lower=True))
+            parts.append(SOLVE_TRIANGULAR(L, x[start : start + len(L)], lower=1)[0])
             start += len(L)
         return np.concatenate(parts)
 
@@ -103,7 +105,8 @@ def most_likely(tried: Sequence[ColouredPosterior]) -> tuple[int, Array, Coloure
 
 def _marginal(w: Whitening, J: Array, z: Array, sigma: Array) -> tuple[float, Array, Array, tuple[float, float, float]]:
     """Minus the log marginal likelihood, the deviation of p from its prior mean, its covariance, and the noise."""
-    X, y = w(J), w(z)
+    both = w(np.column_stack([J, z]))
+    X, y = np.ascontiguousarray(both[:, :-1]), np.ascontiguousarray(both[:, -1])
     n, prior, scale = len(y), np.diag(1.0 / sigma**2), np.outer(sigma, sigma)
     gram, cross, s2 = X.T @ X, X.T @ y, float(y @ y) / len(y)
     for _ in range(SCALE_STEPS):
@@ -130,7 +133,7 @@ def whitenings(times: Sequence[Array]) -> list[Whitening]:
             factors = []
             for t in blocks:
                 C = (1.0 - white) * np.exp(-np.abs(t[:, None] - t) / memory) + white * np.eye(len(t))
-                factors.append(np.linalg.cholesky(C))
+                factors.append(np.asfortranarray(np.linalg.cholesky(C)))  # as LAPACK reads it
             total = 2.0 * sum(float(np.log(np.diag(L)).sum()) for L in factors)
             out.append(Whitening(memory, white, tuple(factors), total))
     return out

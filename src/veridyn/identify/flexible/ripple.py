@@ -24,6 +24,7 @@ from veridyn.signals.butterworth import Butterworth, zero_phase
 
 STEP_PER_WAY = 1.5  # of the search for w, over the way: a wave is resolved to 2π/way
 PARTS = 4  # of a log
+AT_ONCE = 4  # waves that are filtered together: their eight columns fill the widest registers
 FEWEST_TURNS = 2.0  # of a wave over the way: a slower one is part of the spring
 
 
@@ -37,25 +38,23 @@ class Ripple:
 
     def fitted(self, samples: JointSamples, left: Array, band: float) -> Array:
         """The wave along a log, its phase the one that fits best what is `left` above the band."""
-        X = waves(samples, self.wave)
+        X = waves(samples, [self.wave])[:, 0]
         own = np.abs(samples.speed) > self.slowest
         c = np.linalg.lstsq(above(samples, X, band)[own], above(samples, left, band)[own], rcond=None)[0]
         size = float(np.hypot(*c))
         return X @ c * (self.amplitude / size) if size > 0.0 else np.zeros(len(samples))
 
 
-def waves(samples: JointSamples, wave: float) -> Array:
-    """cos(w θ) and sin(w θ) (K, 2), low-passed as the samples, which are all that the low-pass leaves."""
-    phase = wave * samples.path
-    return np.stack([samples.passed(np.cos(phase)), samples.passed(np.sin(phase))], axis=1)[samples.kept]
+def waves(samples: JointSamples, numbers: Sequence[float]) -> Array:
+    """cos(w θ) and sin(w θ) (K, W, 2) of each number w, low-passed as the samples, which are all that the low-pass leaves."""
+    phase = np.multiply.outer(samples.path, np.array(numbers))
+    return samples.passed(np.stack([np.cos(phase), np.sin(phase)], axis=2))[samples.kept]
 
 
 def above(samples: JointSamples, x: Array, band: float) -> Array:
     """What of x (K, …) lies above a band."""
     low = Butterworth(band, ORDER)
-    columns = x.reshape(len(x), -1)
-    slow = np.stack([zero_phase(c, samples.rate, low) for c in columns.T], axis=1)
-    return (columns - slow).reshape(x.shape)
+    return x - zero_phase(x, samples.rate, low)
 
 
 def find_ripple(
@@ -70,10 +69,14 @@ def find_ripple(
     low = max(2.0 * np.pi * FEWEST_TURNS / way, 2.0 * np.pi * band / fastest)
     high = 2.0 * np.pi * lowpass / slowest
 
-    def explained(wave: float) -> tuple[float, list[Array]]:
+    def columns(numbers: Sequence[float]) -> list[Array]:
+        """Of each log, the waves (K, W, 2) above the band."""
+        return [above(one, waves(one, numbers), band)[own] for one, own in zip(logs, moves, strict=True)]
+
+    def explained(own: Sequence[Array]) -> tuple[float, list[Array]]:
+        """What one wave explains, from its columns (K, 2) in each log, and its two amplitudes there."""
         total, found = 0.0, []
-        for one, y, own in zip(logs, rest, moves, strict=True):
-            X = above(one, waves(one, wave), band)[own]
+        for X, y in zip(own, rest, strict=True):
             parts = np.array_split(np.arange(len(y)), PARTS)
             grams, sums = [X[k].T @ X[k] for k in parts], [X[k].T @ y[k] for k in parts]
             G, g = sum(grams, np.zeros((2, 2))), sum(sums, np.zeros(2))
@@ -87,10 +90,18 @@ def find_ripple(
         return None
     step = STEP_PER_WAY / way
     tried = np.arange(low, high, step)
-    start = float(tried[np.argmax([explained(w)[0] for w in tried.tolist()])])
+    gains: list[float] = []
+    for k in range(0, len(tried), AT_ONCE):
+        made = columns(tried[k : k + AT_ONCE].tolist())
+        gains += [explained([np.ascontiguousarray(X[:, i]) for X in made])[0] for i in range(made[0].shape[1])]
+    start = float(tried[np.argmax(gains)])
     near = (start - step, start + step)
-    wave = float(cast(Any, minimize_scalar(lambda w: -explained(w)[0], bounds=near, method="bounded")).x)
-    gain, found = explained(wave)
+
+    def of_one(wave: float) -> tuple[float, list[Array]]:
+        return explained([X[:, 0] for X in columns([wave])])
+
+    wave = float(cast(Any, minimize_scalar(lambda w: -of_one(w)[0], bounds=near, method="bounded")).x)
+    gain, found = of_one(wave)
     independent = 2.0 * (lowpass - band) * sum(len(y) / one.rate for one, y in zip(logs, rest, strict=True))
     price = (1.0 + 2.0 * len(logs)) * np.log(max(independent, 2.0)) + 2.0 * np.log(len(tried))
     if -independent * np.log(max(1.0 - gain / power, 1e-12)) <= price:

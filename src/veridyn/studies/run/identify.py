@@ -33,7 +33,7 @@ from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
-from veridyn.identify.friction.ladder import FrictionLadder, friction_ladder
+from veridyn.identify.friction_ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
