@@ -33,6 +33,7 @@ def test_another_value_of_the_same_quantity() -> None:
 def test_numbers_for_the_eye() -> None:
     assert number(-0.00012345) == "−0.0001234"
     assert number(1.3e13, 2) == "1.3·10¹³"
+    assert (number(-4567.0, 2), number(500.0, 2), number(999999.6)) == ("−4600", "500", "1·10⁶")
     assert number(float("inf")) == "–"
     assert [percent(x) for x in (0.042, 0.55, 1.0, 3.14, 9.97, 18.4, 379.2, 1e5, float("inf"), float("nan"))] == [
         "0.04",

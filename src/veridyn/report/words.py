@@ -22,10 +22,12 @@ def units_in(text: str) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A few significant digits; "–" where there is no number."""
+    """A few significant digits, a power of ten from a million on; "–" where there is no number."""
     if not math.isfinite(value):
         return "–"
     mantissa, _, power = f"{value:.{digits}g}".partition("e")
+    if power and 0 < int(power) < 6:
+        mantissa, power = f"{float(f'{value:.{digits}g}'):.0f}", ""
     return mantissa.replace("-", "−") + (f"·10{superscript(int(power))}" if power else "")
 
 
