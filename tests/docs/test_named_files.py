@@ -11,11 +11,22 @@ import pytest
 from veridyn.files.machine.keys import FORMAT
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [*(ROOT / n for n in ("README.md", "CONTRIBUTING.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+AT_THE_TOP = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "AGENTS.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "paper/paper.md",
+    "docs/llms.txt",
+)
+PAGES = [*(ROOT / n for n in AT_THE_TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "examples").rglob("*.py"))]
 NAMED = re.compile(
     r"\b(?:tests|examples|benchmarks|packaging|paper|src/veridyn)/[\w./-]*\w\.(?:py|md|yaml|csv|txt|urdf|svg)\b"
 )
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+MADE = ("reference/", "study-file.md")  # pages that docs/hooks.py writes
 YAML_BLOCK = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
@@ -31,6 +42,12 @@ def missing(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     assert not [*missing(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_link_to_a_file_leads_there(page: Path) -> None:
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    assert not [n for n in links if not n.removeprefix("../").startswith(MADE) and not (page.parent / n).exists()]
 
 
 def test_every_file_that_a_docstring_names_exists() -> None:

@@ -14,7 +14,10 @@ from veridyn.report.words import count, like, listed, measured, number, percent,
         (-0.0004, 0.02, ("0.000", "0.020")),
         (1.5, 0.0, ("1.5", "0")),
         (1.5, float("nan"), ("1.5", "–")),
-        (1.5e-12, 2.5e-13, ("1.5·10⁻¹²", "2.5·10⁻¹³")),
+        (1.5e-12, 2.5e-13, ("1.50·10⁻¹²", "0.25·10⁻¹²")),
+        (8.14167e6, 8.3e5, ("8.14·10⁶", "0.83·10⁶")),
+        (-8.14167e6, 9.96e5, ("−8.1·10⁶", "1.0·10⁶")),
+        (3.0, 5e6, ("0.0·10⁶", "5.0·10⁶")),
     ],
 )
 def test_value_and_deviation_end_at_the_same_place(value: float, sigma: float, shown: tuple[str, str]) -> None:
@@ -30,6 +33,7 @@ def test_another_value_of_the_same_quantity() -> None:
 def test_numbers_for_the_eye() -> None:
     assert number(-0.00012345) == "−0.0001234"
     assert number(1.3e13, 2) == "1.3·10¹³"
+    assert (number(-4567.0, 2), number(500.0, 2), number(999999.6)) == ("−4600", "500", "1·10⁶")
     assert number(float("inf")) == "–"
     assert [percent(x) for x in (0.042, 0.55, 1.0, 3.14, 9.97, 18.4, 379.2, 1e5, float("inf"), float("nan"))] == [
         "0.04",

@@ -251,4 +251,4 @@ def test_samples_of_the_fit_are_counted_in_the_validation() -> None:
     m = study.training
     again = identify_and_validate(study.model, [m], [m[300:]], Sampling(), Sampling())
     assert again.figures["share_validation_held_out"] == 0.0
-    assert "of which 0% were not used for the fit" in again.summary()
+    assert "of which 0 % were not used for the fit" in again.summary()

@@ -171,7 +171,7 @@ DRAWN_DEFLECTIONS = 500  # samples of a curve
 def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     """The report of ``veridyn identify`` for a study with a section ``flexible``."""
     value, sigma = measured(1e3 * run.fit.delay, 1e3 * run.fit.delay_sigma)
-    keys = [Key(f"{value} ± {sigma} ms", "delay of the link encoders")]
+    keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders")]
     keys += [Key(f"{percent(x)} %", f"error of the deflection of {c}") for c, x in run.std_percent.items()]
     sections = [_joints(run), _agreement(run), _deflections(run)]
     if run.missed:

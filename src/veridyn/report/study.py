@@ -209,7 +209,7 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
     x = run.load
     value, sigma = measured(x.mass, x.mass_sigma)
     keys = [
-        Key(f"{value} ± {sigma} kg", "mass of the load"),
+        Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} kg", "mass of the load"),
         Key(", ".join(number(1e3 * v, 3) for v in x.centre) + " mm", "centre of mass in the flange frame"),
         Key(percent(100.0 * run.weighed.study.check.relative_error) + " %", f"error on {run.weighed.study.judged_on}"),
     ]

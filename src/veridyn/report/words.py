@@ -22,10 +22,12 @@ def units_in(text: str) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A few significant digits; "–" where there is no number."""
+    """A few significant digits, a power of ten from a million on; "–" where there is no number."""
     if not math.isfinite(value):
         return "–"
     mantissa, _, power = f"{value:.{digits}g}".partition("e")
+    if power and 0 < int(power) < 6:
+        mantissa, power = f"{float(f'{value:.{digits}g}'):.0f}", ""
     return mantissa.replace("-", "−") + (f"·10{superscript(int(power))}" if power else "")
 
 
@@ -42,7 +44,9 @@ def measured(value: float, sigma: float) -> tuple[str, str]:
         exponent += 1
     places = 1 - exponent
     if places > 8 or places < -3:
-        return number(value, 6), number(sigma, 2)
+        power = math.floor(math.log10(max(abs(value), sigma)))
+        value, sigma = (_plain(x / 10.0**power, power - exponent + 1) for x in (value, sigma))
+        return f"{value}·10{superscript(power)}", f"{sigma}·10{superscript(power)}"
     if places < 0:
         value, sigma, places = round(value, places), round(sigma, places), 0
     return _plain(value, places), _plain(sigma, places)
@@ -54,7 +58,7 @@ def like(value: float, sigma: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Percent with two digits: 0.04, 0.84, 3.1, 18; above 999 nobody cares."""
+    """Percent with two digits: 0.04, 0.84, 3.1, 18; above 999 the digits do not matter."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "> 999"
     if value > 999.0:

@@ -256,7 +256,7 @@ def _samplings(
 def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> None:
     if excited.count < structure.count:
         names = [structure.parameters.names[c] for c in structure.columns if c not in excited.columns]
-        what = "the training motion does not excite all that this machine could tell."
+        what = "the training motion does not excite every identifiable parameter of this machine."
         found = f"{excited.count}; not separated: {', '.join(names)}"
         hint = "veridyn.estimators.explain(machine, name, motion) says which motion would help."
         warn(IdentificationWarning, Fault(what, "training", f"{structure.count} base parameters", found, hint))

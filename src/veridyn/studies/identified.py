@@ -195,7 +195,7 @@ class IdentificationStudy:
         """On which data the validation is, in words."""
         if self.held_out == 0.0:
             return "the data of the fit"
-        return "held-out data" if self.held_out == 1.0 else f"data of which {self.held_out:.0%} were held out"
+        return "held-out data" if self.held_out == 1.0 else f"data of which {100.0 * self.held_out:.0f} % were held out"
 
     @property
     def reduced_is_worse(self) -> bool:
@@ -269,7 +269,7 @@ class IdentificationStudy:
         where = (
             "on samples not used for the fit"
             if self.held_out == 1.0
-            else f"on validation samples, of which {self.held_out:.0%} were not used for the fit"
+            else f"on validation samples, of which {100.0 * self.held_out:.0f} % were not used for the fit"
         )
         simulated = "" if self.simulated is None else f"\n\nsimulated {where}\n{self.simulated.summary()}"
         forces = f"forces {where}" if simulated else where

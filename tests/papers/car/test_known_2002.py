@@ -81,7 +81,7 @@ def test_items_are_moved_and_drawn() -> None:
     assert other.sensors.camera is not None and other.sensors.camera.cutoff == pytest.approx(9.8)
     drawn = drawn_2002(known, np.random.default_rng(0))
     assert drawn.carriers[0].mass != 24.0 and drawn.kinematics.tables != known.kinematics.tables
-    with pytest.raises(DataError, match="nothing is handed in as 'air Cd'"):
+    with pytest.raises(DataError, match="no known value is called 'air Cd'"):
         moved_2002(known, {"air Cd": 1.0})
 
 

@@ -59,7 +59,7 @@ def test_bad_settings_are_refused_with_their_line(more: str, words: str) -> None
 
 
 def test_a_duration_is_needed_unless_a_table_tells_it() -> None:
-    with pytest.raises(FileError, match="a duration, which only the table of a motion could tell"):
+    with pytest.raises(FileError, match="a duration, which only the table of a motion implies"):
         read(SHORTEST.replace("duration: 2\n", ""))
     assert read(SHORTEST.replace("duration: 2", "motion: {file: trajectory.csv}")).duration is None
 

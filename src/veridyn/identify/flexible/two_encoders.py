@@ -265,8 +265,8 @@ class FlexibleFit:
             x = fit.stiffness
             if not x.determined:
                 out.append(
-                    f"The stiffness of {c} is not determined: its deviation is {fit.estimate.sigma[0] / fit.sigma[0]:.0%} of the "
-                    f"prior's. Let the torque through the joint vary {fit.torque_factor:.2g} times as much at the same speeds: "
+                    f"The stiffness of {c} is not determined: its deviation is {100.0 * fit.estimate.sigma[0] / fit.sigma[0]:.0f} % "
+                    f"of the prior's. Let the torque through the joint vary {fit.torque_factor:.2g} times as much at the same speeds: "
                     "accelerate harder, carry a load farther out, or press against a stop with the motor while the link stands."
                 )
             if "backlash" in fit.undetermined:

@@ -99,7 +99,7 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
         f"observer {1000 * f['rms_circular_x']:.2f} mm.",
         f"With estimated forces every quantity is {'within' if below else 'not within'} the errors that the thesis reports; "
         f"with exact derivatives the speed is {better:.0f} times better than by our own errorEKF.",
-        f"NEES per state of the best observer on further logs, told that its equations are exact: {number(f['nees'], 3)} (ideal 1)"
+        f"NEES per state of the best observer on further logs, which assumes that its equations are exact: {number(f['nees'], 3)} (ideal 1)"
         + (
             "."
             if consistent is not None
@@ -167,7 +167,7 @@ def _outage(study: BuggyStudy) -> list[Block]:
     f = study.figures
     plots = [_outage_plot(study.outages, state, label) for state, label in (("base.x", "x"), ("base.y", "y"))]
     text = (
-        "The vehicles have the equations of the observer and other numbers, and it is told so. "
+        "The vehicles have the equations of the observer and other numbers, which it assumes. "
         f"{100 * f['share_inside_three_sigma_outage']:.0f} % of them stay inside three deviations in x and y. At the end of the "
         f"silence they are {1000 * f['rms_outage_end']:.1f} mm off (rms), with a stated deviation of {1000 * f['sigma_outage_end']:.1f} mm."
     )

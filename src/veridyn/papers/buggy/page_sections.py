@@ -173,7 +173,7 @@ def ground_blocks(run: GroundRun) -> list[Block]:
 def coarse_lead(run: GroundRun) -> str:
     return (
         f"The same drive with a receiver of {COARSE_GPS:g} m. With an exact start and exact equations it would have nothing to say, so the "
-        f"start is uncertain by {START_M:g} m and {np.rad2deg(START_RAD):.0f}°, drawn, and every observer is told so. Errors count from "
+        f"start is uncertain by {START_M:g} m and {np.rad2deg(START_RAD):.0f}°, drawn, which every observer is given. Errors count from "
         f"{run.caught:g} s on."
     )
 

@@ -306,7 +306,7 @@ def _misaligned(run: BuggyRun) -> dict[str, float]:
 def _told_exact(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, workers: Workers) -> dict[str, float]:
     """Of the best observer, over further logs of both manoeuvres by turns: NEES, of several logs its standard error, and mean errors.
 
-    The truth has the model's own equations, and the observer is told so: with the error of a model that is not there NEES would be small.
+    The truth has the model's own equations, which the observer assumes: with the error of a model that is not there NEES would be small.
     """
     observer, start, kinds = best_observer(model_error=None), standing_start(model), list(runs)
 

@@ -260,11 +260,11 @@ def budget(
     for group, items in moving.items():
         answers = []
         for item in items:
-            progress("answers to what is handed in", done, total)
+            progress("sensitivities to known values", done, total)
             done += 1.0
             answers.append(asked.to_item(group, item))
         parts[group] = size(answers)
-    progress("answers to what is handed in", total, total)
+    progress("sensitivities to known values", total, total)
     return Budget(found.names, parts)
 
 

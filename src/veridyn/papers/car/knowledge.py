@@ -152,7 +152,7 @@ class CarKnown:
         """The same with items off by so many of their standard deviations."""
         for name in by:
             if name not in self.items:
-                raise DataError(f"nothing is handed in as '{name}'.", where="car", hint=did_you_mean(name, self.items))
+                raise DataError(f"no known value is called '{name}'.", where="car", hint=did_you_mean(name, self.items))
         z = {item: by.get(item, 0.0) for item in self.items}
         d, s = self.deviations, self.sensors
         axles = [self._axle(k, z) for k in range(2)]

@@ -96,7 +96,7 @@ def moved_2002(known: CarKnown, by: Mapping[str, float]) -> CarKnown:
     every = [item for items in groups_2002(known).values() for item in items]
     for name in by:
         if name not in every:
-            raise DataError(f"nothing is handed in as '{name}'.", where="car of 2002", hint=did_you_mean(name, every))
+            raise DataError(f"no known value is called '{name}'.", where="car of 2002", hint=did_you_mean(name, every))
     made = known.moved({item: z for item, z in by.items() if item not in own})
     d, s = known.deviations, made.sensors
     bands = {

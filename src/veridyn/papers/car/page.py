@@ -193,7 +193,7 @@ def car_page(made: CarDemonstration, result: Result, command: str) -> str:
         "chassis rows": "zero-phase Butterworth, 3.125 Hz, columns and measurements alike",
         "suspension rows": "the same at 20 Hz, projected on the wheels' paths",
         "instruments": "each one's own band divided out, one band of 40 Hz for all",
-        "deviations": "noise with memory, drive to drive, zeros of instruments, and every piece of knowledge that is handed in",
+        "deviations": "noise with memory, drive to drive, zeros of instruments, and every known value that is given",
     }
     return page("Identification of a car", car_verdict(made), keys, sections, result, command, settings)
 
@@ -331,7 +331,7 @@ def _budget(s: CarStudy) -> Section:
         "its parameters being the straight lines nearest to the curves, and the other one is the comparison. The drive of the validation "
         "took no part in this choice. Noise allows for residuals with a memory of a second. Drives: what differs between the drives beyond "
         f"it (estimates differ by so many of their stated deviations: {variation}). Zeros: what is left of every instrument's zero, "
-        "from its data sheet. The others are handed in, each with a standard deviation and, in this simulation, each wrong by about as "
+        "from its data sheet. The others are known values, each with a standard deviation and, in this simulation, each wrong by about as "
         "much: tables of the axles 5 %, their compliance 20 %, bands of the instruments 2 %, places 5 to 10 mm, lengths 2 mm, the "
         "air 10 %, a carrier's centre 20 mm and moments 30 %. None of this uses the truth."
     )

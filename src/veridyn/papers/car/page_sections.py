@@ -159,7 +159,7 @@ def second_section(s: Study2002) -> Section:
         "straight line nearest to its forces over both ramps, and so are those of the truth. Ramps make the car roll, so each ks is "
         "k + 2 k_ar: that is why the two papers' stiffnesses differ. As printed, the model has no air, wheels that rise straight up and do "
         f"not lean, and no bars; its errors are then up to {number(f['largest_error_over_sigma_printed_2002'], 2)} of the deviations that "
-        "noise alone gives. Here air, wheel places and paths are handed in, each wrong by about its deviation."
+        "noise alone gives. Here air, wheel places and paths are given as known, each wrong by about its deviation."
     )
     weight = (
         f"At rest the wheels carry {number(w.total)} kg; less the unsprung masses that is {number(w.sprung)} kg, against "

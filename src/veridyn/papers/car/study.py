@@ -345,7 +345,7 @@ def _reductions(
             wheels.count - 1,
             0,
             math.nan,
-            "what the model could tell in any motion, by its ten rows; wheels cannot be told from what carries them",
+            "what can be identified in any motion, by the ten rows; wheels cannot be separated from their carriers",
         ),
         Reduction(
             "without the wheels",

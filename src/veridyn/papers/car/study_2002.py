@@ -63,7 +63,7 @@ from veridyn.studies.identified import Trace, trace
 
 Record = Callable[[Experiment, CarKnown], CarRecord]
 Read = Callable[[CarRecord, CarKnown], Motion]
-TASK = "answers to what is handed in, paper of 2002"
+TASK = "sensitivities to known values, paper of 2002"
 CHASSIS_ROWS = TEN_ROWS_2002[:6]
 COMMON = Butterworth(15.0)  # one band for all instruments, at 62.5 samples a second
 LOW = Butterworth(3.125)  # of the equations: a smooth road, and nothing above the chassis' modes to be learned

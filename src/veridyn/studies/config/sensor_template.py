@@ -149,7 +149,7 @@ def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate:
         settle = SETTLE_SHARE * max(len(x) for x in seen.columns.values()) / rate
     lines += [
         "",
-        f"settle: {settle:.3g} # s at the beginning that the figures leave out: guessed, {SETTLE_SHARE:.0%} of the log",
+        f"settle: {settle:.3g} # s at the beginning that the figures leave out: guessed, {100.0 * SETTLE_SHARE:.0f} % of the log",
         "# accept: {nis: [0.8, 1.2], share_white: 1} # exit code 1 where a limit is missed",
     ]
     return "\n".join(lines) + "\n"

@@ -244,5 +244,5 @@ class SimulateFile(StudyFile):
         if self.motion is not None and self.start != SimulateStart():
             raise ValueError("no start where a motion is given: it starts there")
         if self.duration is None and (self.motion is None or not self.motion.file):
-            raise ValueError("a duration, which only the table of a motion could tell")
+            raise ValueError("a duration, which only the table of a motion implies")
         return self

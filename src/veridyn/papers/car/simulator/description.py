@@ -425,4 +425,4 @@ def restless(
             total += np.sin(2.0 * np.pi * f * t + p)
         return size * total * _smooth(t)
 
-    return replace(made, name=f"{made.name}, restless engine", pedal=pedal)
+    return replace(made, name=f"{made.name}, uneven engine", pedal=pedal)
