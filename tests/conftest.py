@@ -18,7 +18,7 @@ if str(HERE) not in sys.path:
 # Files that make the same things (a day of the car, runs of the humanoid) or machine code that takes minutes: one worker runs them all.
 SHARED = {
     "car": ("papers/car/",),
-    "humanoid": ("papers/humanoid/", "identify/test_encoders.py", "identify/test_laboratory.py"),
+    "humanoid": ("papers/humanoid/", "identify/test_laboratory.py"),
     "observers": (
         "observe/filters/test_free_step.py",
         "cli/test_fitted.py",
