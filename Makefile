@@ -52,7 +52,7 @@ bench: $(VENV)/.ready-test  ## measure speed and memory beside Pinocchio and, wh
 # Types of all files take a third as long as the tests: `make test` checks what users import; `make types`, `make test-all` and CI check all.
 FRONT := $(wildcard src/veridyn/*.py src/veridyn/*.pyi src/veridyn/*/__init__.pyi)
 
-lint: $(VENV)/.ready-test  ## style, formatting, the floors, and types of what users import
+lint: $(VENV)/.ready-test  ## style, formatting, layers of imports, and types of what users import
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache

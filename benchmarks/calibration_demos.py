@@ -139,9 +139,7 @@ def fourbar(rng: np.random.Generator) -> Outcome:
     def torque(time: float) -> dict[str, float]:
         return {"motor": pulse if 4.0 < time < 5.0 else constant}
 
-    moved = integrate_natural(
-        true, t, initial_state(true, *start), torque, method=NaturalMethod(step=STEP, engine="compiled")
-    )
+    moved = integrate_natural(true, t, initial_state(true, *start), torque, method=NaturalMethod(step=STEP))
     log = FourbarRun(moved, moved, exact_readings(true, moved)).log(rng)
     seen = observe_with(fourbar_settings()["ekf"], wrong_fourbar(), log)
     at = rng.integers(SKIP, SAMPLES, OBSERVED)

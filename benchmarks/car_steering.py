@@ -18,8 +18,7 @@ from veridyn.papers.car.drive import campaign
 from veridyn.papers.car.knowledge import CarKnown
 from veridyn.papers.car.machine import car_38
 from veridyn.papers.car.sensors import sensors_2006
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import KMH, restless, sinusoidal_steering
+from veridyn.papers.car.simulator.description import KMH, Vehicle, restless, sinusoidal_steering
 from veridyn.papers.car.study import NAMES
 
 ACCEPTED = 0.1  # σ over the value, section VII.A

@@ -41,7 +41,7 @@ from veridyn.mechanics.system.batch import integrate_many
 from veridyn.mechanics.system.run_layout import usual_lanes
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.threads import THREADS_VARIABLE, usable_threads
+from veridyn.progress import THREADS_VARIABLE, usable_threads
 
 # Samples of each worker: whole jobs, and enough of them that the last one does not count
 SAMPLES, QUICK_SAMPLES = 32 * JOB_SAMPLES, 8 * JOB_SAMPLES

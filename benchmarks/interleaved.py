@@ -56,7 +56,7 @@ NaturalMethod, integrate_natural = inner("NaturalMethod"), inner("integrate_natu
 system = inner("system_of")(inner("mechanism_of")(vd.load_model("veridyn:fourbar.yaml")))
 start = inner("initial_state")(system, {"phi": np.pi / 3}, {"phi": 1.0})
 for name, method in (("index-3", NaturalMethod()), ("RK4", NaturalMethod("explicit", rule="RK4"))):
-    how = replace(method, step=1e-3, engine="compiled")
+    how = replace(method, step=1e-3)
     out["four-bar, 4000 steps, " + name] = best(lambda: integrate_natural(system, [0.0, 4.0], start, method=how), 5)
 
 Sensor, ProcessNoise = vd.Sensor, vd.filters.ProcessNoise

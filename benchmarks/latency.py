@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from benchmarks.subjects import arm
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer

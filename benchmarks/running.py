@@ -15,8 +15,9 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veridyn as vd
-from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
+from veridyn.mechanics.system.compiled_run import CompiledRun, Hold, Simulated
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
 from veridyn.mechanics.tree.loops.closure import closed_home
@@ -42,6 +43,47 @@ KP = np.array([400.0, 400.0, 200.0, 200.0, 80.0, 40.0, 20.0])
 KD = np.array([40.0, 40.0, 20.0, 20.0, 8.0, 4.0, 1.0])
 LIMIT = 300.0  # N*m
 TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])  # a quarter turn about x, from joint to joint
+
+
+def run_in_threads(
+    runs: Sequence[CompiledRun],
+    step: float,
+    initial: Array,
+    forces: Array,
+    signals: Mapping[str, Array],
+    *,
+    command: Array | None = None,
+    parameters: Array | None = None,
+    hold: Hold = "linear",
+    substeps: int = 1,
+    states_alone: bool = False,
+    pool: Executor | None = None,
+) -> Simulated:
+    """:meth:`CompiledRun.run` of R runs on as many threads as there are `runs`, which are alike; each takes its share of R.
+
+    Every run is made alone, so that the result does not depend on their number. `states_alone`: without q̈ and forces.
+    `pool`: threads that are there already, by default as many as `runs` for this call.
+    """
+    cuts = [len(initial) * k // len(runs) for k in range(len(runs) + 1)]
+    out = runs[0].room(len(initial), forces.shape[1], states_alone)
+
+    def part(k: int) -> None:
+        own = slice(cuts[k], cuts[k + 1])
+        runs[k].run(
+            step,
+            initial[own],
+            forces[own],
+            {name: x[own] for name, x in signals.items()},
+            command=None if command is None else command[own],
+            parameters=parameters[own] if parameters is not None and parameters.ndim == 2 else parameters,
+            hold=hold,
+            substeps=substeps,
+            into=(out[0][own], out[1][own], out[2][own]),
+        )
+
+    with nullcontext(pool) if pool is not None else ThreadPoolExecutor(len(runs)) as threads:
+        list(threads.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
+    return runs[0].simulated(*out, signals)
 
 
 def arm() -> vd.Machine:

@@ -27,7 +27,7 @@ from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.excite import excitation
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.simulate import simulate_study
-from veridyn.studies.run.simulation.records import write_logs
+from veridyn.studies.run.simulation_records import write_logs
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 TESTED = {

@@ -12,8 +12,7 @@ import numpy as np
 
 from benchmarks.clock import best_of
 from veridyn.mechanics.ground.road import rough_road
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import speed_variation
+from veridyn.papers.car.simulator.description import Vehicle, speed_variation
 from veridyn.papers.car.simulator.run import drive, settle
 
 DURATION, STEP = 20.0, 1e-3  # s
@@ -21,7 +20,7 @@ DURATION, STEP = 20.0, 1e-3  # s
 FIRST = """
 import time
 from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import straight
+from veridyn.papers.car.simulator.description import straight
 from veridyn.papers.car.simulator.run import drive
 start = time.perf_counter()
 drive(Vehicle(), straight(), duration=0.1)

@@ -87,7 +87,7 @@ def _pages(demonstration: str) -> Iterator[Path]:
     """The sources of a demonstration's report."""
     package = ROOT / "src" / "veridyn"
     if demonstration == "fourbar":
-        yield from (package / "papers" / "fourbar.py", package / "report" / "observer.py")
+        yield from (package / "papers" / "fourbar.py", package / "papers" / "fourbar_page.py")
     yield from (package / "papers" / demonstration).glob("*page*.py")
 
 

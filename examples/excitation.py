@@ -92,11 +92,11 @@ def main() -> float:
 
     fit = vd.identify(machine, log, vd.estimators.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
     print(fit.notes)
-    promised = dict(zip(plan.names, plan.sigma))
+    predicted = dict(zip(plan.names, plan.sigma))
     error = (fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma
-    print(f"\n{'parameter':<12}{'value':>12}{'sigma':>11}{'promised':>11}{'error/sigma':>13}")
+    print(f"\n{'parameter':<12}{'value':>12}{'sigma':>11}{'predicted':>11}{'error/sigma':>13}")
     for name, value, sigma, off in zip(fit.names, fit.values, fit.sigma, error):
-        print(f"{name:<12}{value:12.5f}{sigma:11.2g}{promised[name]:11.2g}{off:13.2f}")
+        print(f"{name:<12}{value:12.5f}{sigma:11.2g}{predicted[name]:11.2g}{off:13.2f}")
     inside = float(np.mean(np.abs(error) < 2.0))
     print(f"\n{100 * inside:.0f} % of {len(error)} parameters within two deviations of the truth")
     return inside

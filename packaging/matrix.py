@@ -33,7 +33,7 @@ TESTS = (
     "tests/files/machine/test_load.py",
     "tests/files/machine/test_schema.py",
     "tests/studies/config/test_study.py",
-    "tests/observe/filters/test_ekf.py",
+    "tests/observe/filters/test_methods.py",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.abc
 import os
 import sys
 from collections.abc import Generator
@@ -14,6 +15,23 @@ import pytest
 HERE = Path(__file__).parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
+
+NOT_ON_WINDOWS = ("pinocchio", "example_robot_data", "resource")
+
+
+class SkipsWhatIsMissing(importlib.abc.MetaPathFinder):
+    """Asked last: where a module of `names` is not installed, the file of tests that imports it is skipped by name."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname in self.names:
+            pytest.skip(f"{fullname} is not made for this system", allow_module_level=True)
+
+
+if sys.platform == "win32":
+    sys.meta_path.append(SkipsWhatIsMissing(NOT_ON_WINDOWS))
 
 # Files that make the same things (a day of the car, runs of the humanoid) or machine code that takes minutes: one worker runs them all.
 SHARED = {

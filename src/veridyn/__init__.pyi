@@ -38,7 +38,7 @@ from veridyn.model.motion import BaseMotion as BaseMotion
 from veridyn.model.motion import Motion as Motion
 from veridyn.model.place import Marker as Marker
 from veridyn.model.sensor import Sensor as Sensor
-from veridyn.observe.filters.ekf import EKF as EKF
+from veridyn.observe.filters.methods import EKF as EKF
 from veridyn.observe.filters.methods import ErrorEKF as ErrorEKF
 from veridyn.observe.observe import observe as observe
 from veridyn.observe.process_noise import ProcessNoise as ProcessNoise

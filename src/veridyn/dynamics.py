@@ -9,6 +9,47 @@ Examples
 >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)
 >>> vd.dynamics.mass_matrix(pendulum, [[0.0]]).round(3)
 array([[[0.6]]])
+>>> from veridyn.dynamics import *
+>>> motion = vd.Motion(t=[0.0], q=[[0.0]], qd=[[0.0]], qdd=[[0.0]], forces=[[0.0]])
+>>> forward_dynamics(pendulum, motion).qdd.round(2)  # it falls: -g MX/ZZ
+array([[-16.35]])
+>>> inverse_derivatives(pendulum, motion).by_drive.round(3), forward_derivatives(pendulum, motion).by_drive.round(3)
+(array([[[0.6]]]), array([[[1.667]]]))
+>>> fall = integrate(pendulum, np.linspace(0, 1, 11), [0.0], [0.0], Inputs(), method=Method("RK4", 1e-3)).motion
+>>> bool(np.ptp(energy(pendulum, fall).total) < 1e-6)  # nothing brakes it
+True
+>>> many = integrate_many(pendulum, fall.t, [0.0], [0.0], parameters=np.tile(pendulum.parameters.values, (2, 1)))
+>>> isinstance(many, ManyRuns), bool(np.allclose(many.q[0, :, 0], fall.q[:, 0], atol=1e-6))
+(True, True)
+>>> body_pose(pendulum, [[0.3]], "rod")[1], jacobian(pendulum, [[0.3]], "rod").shape, body_motion(pendulum, fall, "rod").omega.shape
+(array([[0., 0., 0.]]), (1, 6, 1), (11, 3))
+>>> kept = Buffer()  # memory that is used again: good until the next call with it
+>>> vd.regressor(pendulum, fall, out=kept).shape, "#include <math.h>" in c_source(pendulum).code
+((11, 1, 10), True)
+
+A machine with loops, and wrenches from force plates and sensors:
+
+>>> linkage = vd.load_model("veridyn:linkage.yaml")
+>>> home = closed_home(linkage)  # all joints, loops closed
+>>> driven = [linkage.coordinates.index(c) for c in actuators(linkage).coordinates]
+>>> bool(np.allclose(close(linkage, home[None, driven]).q, home)), loop_jacobian(linkage, home[None]).shape
+(True, (1, 3, 1))
+>>> rest = np.zeros((2, len(driven)))
+>>> closed_motion(linkage, [0.0, 0.1], home[driven] + rest, rest, rest).q.shape
+(2, 3)
+>>> up = np.array([[0.0, 0.0, 20.0]])  # N, on a plate at x = 0.4 m, and by its centre of pressure
+>>> plate_wrench(up, 0.0 * up, vd.spatial.Placement(position=(0.4, 0.0, 0.0))), pressure_wrench(up, [[0.4, 0.0, 0.0]])
+(array([[ 0.,  0., 20.,  0., -8.,  0.]]), array([[ 0.,  0., 20.,  0., -8.,  0.]]))
+>>> sensor_wrench([[0, 0, 20.0, 0, 0, 0]], vd.spatial.Placement(position=(0.1, 0, 0)))  # at the link's origin
+array([[ 0.,  0., 20.,  0., -2.,  0.]])
+>>> trunk = vd.Machine.of_bodies([vd.model.Body("trunk")], base="free")
+>>> BaseState(velocity=(1.0, 0.0, 0.0)).velocity
+(1.0, 0.0, 0.0)
+>>> level = vd.BaseMotion(np.zeros((1, 3)), np.zeros((1, 3)), np.array([[0.0, 0.0, 9.81]]))
+>>> standing = vd.Motion(t=[0.0], q=np.zeros((1, 0)), qd=np.zeros((1, 0)), qdd=np.zeros((1, 0)), base=level)
+>>> pose = vd.model.Pose(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
+>>> with_contacts(trunk, standing, pose, {"trunk": pressure_wrench(up, [[0.0, 0.0, 0.0]])}).wrenches["trunk"]
+array([[ 0.,  0., 20.,  0.,  0.,  0.]])
 """
 
 from veridyn.lazy import attach

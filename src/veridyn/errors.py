@@ -111,14 +111,15 @@ def merged_faults(faults: Sequence[Fault]) -> list[Fault]:
         if len(same) < ALIKE or len(lines) > 1 or not all(fault.where for fault in same):
             shown += [(faults.index(fault), fault) for fault in same]
             continue
-        places = f"{len(same)} places ({_listed([fault.where for fault in same])})"
-        found = _listed(list(dict.fromkeys(fault.found for fault in same if fault.found)))
+        places = f"{len(same)} places ({shortened([fault.where for fault in same])})"
+        found = shortened(list(dict.fromkeys(fault.found for fault in same if fault.found)))
         shown.append((faults.index(same[0]), replace(same[0], where=places, found=found)))
     return [fault for _, fault in sorted(shown, key=lambda item: item[0])]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names if len(names) <= LISTED else (*names[: LISTED - 1], "…", names[-1]))
+def shortened(names: Sequence[str], most: int = LISTED) -> str:
+    """Names side by side, at most so many: the first ones and the last."""
+    return ", ".join(names if len(names) <= most else (*names[: most - 1], "…", names[-1]))
 
 
 class VeridynError(Exception):

@@ -9,8 +9,7 @@ Examples
 
 from veridyn.identify.base import BaseParameters as BaseParameters
 from veridyn.identify.base import base_parameters as base_parameters
-from veridyn.identify.car.innovations import Innovations as Innovations
-from veridyn.identify.car.result import CarFit as CarFit
+from veridyn.identify.car_fit import CarFit as CarFit
 from veridyn.identify.constants import stribeck_speeds as stribeck_speeds
 from veridyn.identify.cutoff import Cutoff as Cutoff
 from veridyn.identify.cutoff import propose_cutoff as propose_cutoff
@@ -32,6 +31,7 @@ from veridyn.identify.estimator import WLS as WLS
 from veridyn.identify.estimators.feasible import Consistent as Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov as GaussMarkov
 from veridyn.identify.estimators.gauss_markov import NoiseModel as NoiseModel
+from veridyn.identify.estimators.innovations import Innovations as Innovations
 from veridyn.identify.estimators.instrumental import Instrumental as Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood as Likelihood
 from veridyn.identify.estimators.prior import Prior as Prior
@@ -54,8 +54,8 @@ from veridyn.identify.flexible.one_encoder import identify_resonance as identify
 from veridyn.identify.flexible.two_encoders import FlexibleFit as FlexibleFit
 from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleSettings
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
-from veridyn.identify.friction.ladder import FrictionLadder as FrictionLadder
-from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
+from veridyn.identify.friction_ladder import FrictionLadder as FrictionLadder
+from veridyn.identify.friction_ladder import friction_ladder as friction_ladder
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
 from veridyn.identify.laboratory import encoder_offsets as encoder_offsets

@@ -10,6 +10,52 @@ Examples
 >>> found = vd.filters.run(vd.filters.UKF(), walk, log, vd.filters.Belief(np.zeros(1), np.ones(1)))
 >>> bool(abs(found.x[-1, 0] - 2.0) < 0.01)
 True
+
+The same with derivatives, sample by sample, tuned, smoothed and checked against the truth:
+
+>>> from veridyn.filters import *
+>>> one = lambda *_: np.eye(1)
+>>> bool(check_jacobian(lambda x: x**2, lambda x: np.diag(2 * x), np.ones(2)).error < 1e-6)
+True
+>>> rng, start = np.random.default_rng(0), Belief(np.zeros(1), np.ones(1))
+>>> truth = np.cumsum(0.02 * rng.normal(size=(400, 1)), axis=0)
+>>> log = Measurements(0.1 * np.arange(400), truth + 0.1 * rng.normal(size=(400, 1)), ("y",))
+>>> def built(values):
+...     return Discrete(("x",), ("y",), stay, read, [values["q"]], [0.01], F=one, H=one)
+>>> tuned = tune(EKF(), built, {"q": 1e-2}, [(log, start)])
+>>> isinstance(tuned, Tuning), bool(1e-4 < tuned.values["q"] < 2e-3)  # 4e-4 is true
+(True, True)
+>>> found = run(EKF(gate=None), built({"q": 4e-4}), log, start)
+>>> isinstance(found, Estimates), nis(found).consistent, nees(found, truth).consistent
+(True, True, True)
+>>> innovation_whiteness(found)["y"].is_white, closed_loop(found).rates.shape
+(True, (1,))
+>>> bool(np.mean((smooth(found).x - truth) ** 2) < np.mean((found.x - truth) ** 2))
+True
+>>> stream = Stream(EKF(), built({"q": 4e-4}), start)
+>>> stream.step(0.0, [0.1]).status["y"] is Status.USED
+True
+>>> frozen([0.1, 0.2, 0.2, 0.2], repeats=2).tolist()
+[False, False, False, True]
+
+Filters and virtual sensors of machines, and a car:
+
+>>> rod = vd.Link(name="rod", inertia=vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1])))
+>>> hinge = vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+>>> sensor = vd.Sensor("encoder", "coordinate", "hinge", 1e-3)
+>>> pendulum = vd.Machine.build([rod], [hinge], sensors=[sensor], gravity=(0, -9.81, 0))
+>>> released = vd.manoeuvres.Driven(2.0, 100.0, q=[-1.2], qd=[0.0])
+>>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
+>>> settings = vd.ObserveSettings(start="readings", unknown=())
+>>> others = LinearKF(), ForceErrorEKF(gate=0.999)  # they go in the place of the smoother
+>>> states = vd.observe(pendulum, log, Smoother(), settings)
+>>> isinstance(states, Observation), states.virtual(Virtual("tip", "velocity", vd.Marker("rod", (1, 0, 0))))["tip"].values.shape
+(True, (201, 3))
+>>> [f.sensor for f in sensor_findings(states, log)]
+[]
+>>> saloon = vd.model.car_machine("saloon", {"mass": 1400, "front": 1.2, "rear": 1.5})
+>>> car_start(saloon, CarNoise(), yaw_rate=0.0).x, car_system(saloon, CarNoise()).states
+(array([0., 0., 0., 0., 0.]), ('lateral_speed', 'yaw_rate', 'front_slip_error', 'rear_slip_error', 'bank'))
 """
 
 from veridyn.lazy import attach

@@ -197,7 +197,7 @@ DAMAGES = [
     Damage("empty cells", r"channel 'force.q2'.*5 of its 2000 values are not finite", 2, before=missing),
     Damage("spikes", r"channel 'force.q1': 3 spike\(s\)", before=spikes),
     Damage("a force that clips", r"channel 'force.q2': it looks clipped", before=clipped),
-    Damage("forces that are late", r"measured forces are late or early", before=late),
+    Damage("forces that are late", r"measured forces are late against the positions, all by one delay", before=late),
     Damage(
         "a unit of something else",
         r"its unit is not that of what it should measure",

@@ -77,14 +77,14 @@ def test_what_is_promised_is_in_the_result(done: Result, folder: Path) -> None:
     assert result["figures"]["base_parameters"] == len(result["parameters"]) == 30
     assert all(row["sigma"] > 0.0 for row in result["parameters"])
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "Excitation of" in page and "What it promises" in page and len(page) < 2_000_000
+    assert "Excitation of" in page and "Predicted deviations" in page and len(page) < 2_000_000
     assert load_study(run / "study.yaml").study == load_study(folder / "study.yaml").study
 
 
 def test_a_deviation_that_is_too_large_is_told(folder: Path) -> None:
     (folder / "strict.yaml").write_text(STUDY + "accept: {ZZ4: 1e-9}\n", encoding="utf-8")
     found = CliRunner().invoke(app, ["excite", str(folder / "strict.yaml"), "--out", str(folder / "strict")])
-    assert found.exit_code == 1 and "missed: ZZ4 is promised a deviation of" in found.output
+    assert found.exit_code == 1 and "missed: ZZ4: the predicted deviation is" in found.output
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,6 @@ def test_the_seven_joint_arm_is_identified_as_promised(capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert "5 harmonics by BIC" in said
     assert inside > 0.86
-    columns = [line.split() for line in said.split("promised")[1].splitlines()[1:] if line.strip() and "%" not in line]
+    columns = [line.split() for line in said.split("predicted")[1].splitlines()[1:] if line.strip() and "%" not in line]
     assert len(columns) == 57
     assert all(float(c[2]) == pytest.approx(float(c[3]), rel=0.2) for c in columns)

@@ -19,7 +19,7 @@ from veridyn.mechanics.single_track import (
 )
 from veridyn.model.car import PARAMETERS
 from veridyn.model.single_track import car_machine
-from veridyn.observe.jacobian import check_jacobian
+from veridyn.observe.system import check_jacobian
 
 GIVEN = {
     "mass": 1200.0,

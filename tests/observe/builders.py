@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from observe.linear import Kalman, Linear
 from observe.textbook import LinearCase
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.linear import Kalman, Linear
-from veridyn.observe.filters.ukf import UKF
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Continuous, Discrete, System

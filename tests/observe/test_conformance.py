@@ -5,12 +5,11 @@ import pytest
 
 from observe import textbook
 from observe.builders import FILTERS, log_of, pendulum, pendulum_log, start_of, system_of
+from observe.linear import Kalman
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.observe.consistency.nis import innovation_whiteness, nees, nis, pooled
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.linear import Kalman
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.filters.run import run, smooth
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.result import Belief
 from veridyn.observe.streaming.stream import Stream

@@ -19,7 +19,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise

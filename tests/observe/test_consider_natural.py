@@ -18,7 +18,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.observation import Observation
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.simulator import record

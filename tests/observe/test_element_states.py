@@ -15,13 +15,12 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
-from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.filters.methods import EKF, ErrorEKF, ForceErrorEKF
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.system import numeric_jacobian
 
 LUGRE = {"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
 MAXWELL = Element(kind="maxwell", on={"arm": 1.0}, value=40.0, name="km", constants={"time": 0.3})

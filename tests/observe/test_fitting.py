@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from observe.builders import pendulum, pendulum_log
+from observe.linear import Kalman, Linear
 from veridyn.errors import DataError, ModelError
 from veridyn.model.parameters import ParameterGuess
 from veridyn.observe.consistency.nis import innovation_whiteness, nis
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.linear import Kalman, Linear
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.fitting import fit_parameters, log_likelihood, tune
 from veridyn.observe.measurements import Measurements

@@ -16,12 +16,11 @@ from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMoti
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.observation import Observation
+from veridyn.observe.observation import Observation, Virtual
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.observe.virtual import Virtual
 
 SENSORS = (Sensor("travel", "coordinate", "x", 0.002), Sensor("tilt", "coordinate", "swing", 0.01))
 PROCESS_NOISE = ProcessNoise(acceleration=1e-6, start=0.1, start_rate=0.1)

@@ -14,10 +14,10 @@ from veridyn.mechanics.natural.description.to_machine import machine_of_mechanis
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.filter import ErrorModel
-from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.system import check_jacobian
 
 ENCODER = Sensor("encoder", "coordinate", "phi", 0.02)
 IMU = Marker("rod", (4.0, 0.5))

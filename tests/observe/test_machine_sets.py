@@ -13,13 +13,13 @@ from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMoti
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.nis import pooled
-from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
+from veridyn.observe.system import check_jacobian
 
 TOP = """
 veridyn: 2
@@ -82,7 +82,7 @@ def drawn(
     natural = natural_system(machine)
     start = initial_state(natural, guess=q, rates=dict(zip(names, qd[system.model.z].tolist(), strict=True)))
     t = np.arange(0.0, end, 0.01)
-    how = NaturalMethod("explicit", step=5e-3, rule="DOP853", engine="compiled")
+    how = NaturalMethod("explicit", step=5e-3, rule="DOP853")
     motion = integrate_natural(natural, t, start, method=how)
     table = readout(natural)
     values = table.read(motion.q, motion.qd, motion.qdd)

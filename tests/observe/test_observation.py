@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from studies.small_crane import small_crane
+from papers.small_crane import small_crane
 from veridyn.errors import DataError
 from veridyn.filters import CarNoise
 from veridyn.machines.described import crane
@@ -16,11 +16,11 @@ from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.system import numeric_jacobian
 
 
 def test_states_energy_and_judgements() -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from observe.linear import Kalman, from_rates
 from strangers.walks import walked
 from veridyn.machines.described import CRANE, crane
-from veridyn.observe.filters.linear import Kalman, from_rates
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import observe_with

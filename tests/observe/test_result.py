@@ -3,8 +3,8 @@ import pytest
 
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
+from observe.linear import Kalman
 from veridyn.errors import DataError
-from veridyn.observe.filters.linear import Kalman
 from veridyn.observe.filters.run import run
 
 

@@ -7,14 +7,12 @@ from scipy.linalg import expm
 
 from observe.builders import pendulum
 from veridyn.errors import ModelError
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.filters.run import run, smooth
-from veridyn.observe.filters.ukf import UKF
-from veridyn.observe.jacobian import check_jacobian, numeric_jacobian
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.process_noise import van_loan
 from veridyn.observe.result import Belief
-from veridyn.observe.system import Continuous, Discrete
+from veridyn.observe.system import Continuous, Discrete, check_jacobian, numeric_jacobian
 
 NONE = np.zeros(0)
 X = np.array([0.7, -0.4])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -92,3 +94,18 @@ def whole_log(case: LinearCase, y: np.ndarray, mask: np.ndarray | None = None) -
         vector[at(k)] += H.T @ V @ y[k, use]
     covariance = np.linalg.inv(information)
     return (covariance @ vector).reshape(N, n), covariance.reshape(N, n, N, n)
+
+
+def integrated_white_noise(density: ArrayLike, dt: float, order: int) -> np.ndarray:
+    """Q of chains of `order` integrators whose last one is driven by white noise of the given densities (n,).
+
+    The state lists all coordinates, then all first derivatives, and so on. In closed form, for i, j = 0 … order − 1:
+    Q_ij = q Δt^(2r−1−i−j) / ((r−1−i)! (r−1−j)! (2r−1−i−j)).
+    """
+    q = np.atleast_1d(np.asarray(density, dtype=np.float64))
+    block = np.empty((order, order))
+    for i in range(order):
+        for j in range(order):
+            power = 2 * order - 1 - i - j
+            block[i, j] = dt**power / (factorial(order - 1 - i) * factorial(order - 1 - j) * power)
+    return np.asarray(np.kron(block, np.diag(q)), dtype=np.float64)

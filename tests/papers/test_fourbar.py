@@ -1,4 +1,4 @@
-"""The four-bar linkage: the mechanism of the thesis, its run, and the noise that the likelihood of other logs chooses."""
+"""The four-bar linkage: the mechanism of the thesis, its run, the noise that the likelihood of other logs chooses, and filters' scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.errors import ModelError
+from papers.small_crane import SHORT, small_crane, study_log
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import natural_system
@@ -26,15 +27,15 @@ from veridyn.papers.fourbar import (
     TRUE_START,
     TUNED,
     FourbarRun,
+    ObservationStudy,
     fourbar,
-    fourbar_page,
     fourbar_run,
     fourbar_settings,
     fourbar_study,
-    printed_correction,
+    observation,
     wrong_fourbar,
 )
-from veridyn.studies.observation import ObservationStudy, observation
+from veridyn.papers.fourbar_page import fourbar_page, printed_correction
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +159,27 @@ def test_a_tree_has_no_such_correction(study: ObservationStudy) -> None:
     tree = wrong_fourbar().with_formulation("tree")
     with pytest.raises(ModelError, match=r"ErrorEKF\.correction"):
         observe_with(ObserverSetup(ErrorEKF(correction="velocity"), settings), tree, made_by.readings)
+
+
+def test_figures_and_scores() -> None:
+    study = small_crane()
+    figures = study.figures
+    for name in ("rms_x", "rms_swing", "rms_x_dot", "rms_model_x", "nees", "nis", "share_white", "step_microseconds"):
+        assert np.isfinite(figures[name]), name
+    assert figures["rms_model_x"] == 0.0  # the truth stands for the plain model here
+    off = study.best.example.q[10:, study.column("x")] - study.truth.q[10:, study.column("x")]
+    assert figures["rms_x"] < 3e-3 and np.sqrt((off**2).mean()) < 3e-3
+    assert study.scores["smoother"].rms[study.column("x")] < figures["rms_x"]
+    assert study.scores["smoother"].example.estimates is study.scores["ekf"].example.estimates
+    result = study.result("small", seed=1, quick=True, inputs={})
+    assert "ekf: x" in result.validation and result.parameters[0].name == "x"
+
+
+def test_what_is_refused() -> None:
+    study = small_crane()
+    settings = {"ekf": SHORT.setup("ekf")}
+    with pytest.raises(DataError, match="there is no filter 'efk'"):
+        observation(study.machine, study.truth, study.plain, [], settings, study.labels, chosen="efk")
+    late = replace(study.truth, t=study.truth.t + 0.5)
+    with pytest.raises(DataError, match="on different clocks"):
+        observation(study.machine, late, study.plain, [study_log()], settings, study.labels, chosen="ekf")

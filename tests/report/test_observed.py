@@ -13,8 +13,8 @@ from veridyn.report.study import identified_page, identified_verdict
 from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.observe import observe_study
 from veridyn.studies.run.observed import ObserveRun
+from veridyn.studies.run.observer import observe_study
 
 MODEL = """veridyn: 2
 name: Test car

@@ -54,7 +54,9 @@ def test_rows_that_contradict_each_other_and_coloured_residuals_are_told() -> No
     coloured = {row: replace(w, p_value=0.0) for row, w in study.whiteness.items()}
     said = verdict(replace(study, fit=replace(study.fit, residual_sigma=1.5), whiteness=coloured)).findings
     assert any("contradict each other" in s and "1.50" in s for s in said)
-    assert any("not white" in s and "q1 and q2" in s for s in said)
+    assert any("residuals of q1 and q2 are correlated" in s and "assumes white noise" in s for s in said)
+    allowed = replace(study.fit, white_covariance=study.fit.covariance)
+    assert any(s.endswith("allow for it.") for s in verdict(replace(study, fit=allowed, whiteness=coloured)).findings)
 
 
 def test_without_a_truth_nothing_is_said_of_it() -> None:
@@ -67,8 +69,8 @@ def test_without_a_truth_nothing_is_said_of_it() -> None:
 def test_deviations_that_promise_too_much_are_told() -> None:
     study = small_study()
     far = replace(study, truth=study.fit.values + 3.0 * study.fit.sigma)
-    assert not any("promise" in s for s in verdict(study).findings)
-    assert any("promise more than they hold" in s for s in verdict(far).findings)
+    assert not any("too small." in s for s in verdict(study).findings)
+    assert any("stated deviations are too small" in s for s in verdict(far).findings)
     assert any("larger than stated" in s for s in verdict(far).may)
 
 

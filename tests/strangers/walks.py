@@ -51,7 +51,7 @@ def walked(machine: Machine, walk: Walk, rng: np.random.Generator) -> tuple[Natu
         clock,
         NaturalState(0.0, at.q, at.qd, qdd, multipliers),
         loads,
-        method=NaturalMethod(step=walk.step, engine="compiled"),
+        method=NaturalMethod(step=walk.step),
     )
     ideal = exact_readings(system, motion)
     sensors = {

@@ -10,12 +10,13 @@ import typer
 
 from veridyn.cli.output import Data, Model, Strict, variables
 
-Host = Annotated[str, typer.Option(help="Address that is served; 0.0.0.0 is everybody, with a token.")]
+Host = Annotated[str, typer.Option(help="Address to serve on; 0.0.0.0 is open to other computers, with a token.")]
 Token = Annotated[
-    str | None, typer.Option(help="Word that all who connect must carry; drawn at random for other hosts.")
+    str | None,
+    typer.Option(help="Token that every connection must present; drawn at random where other computers may connect."),
 ]
 Seconds = Annotated[
-    float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
+    float | None, typer.Option(help="Stop after so many seconds; Ctrl-C stops at any time.", show_default=False)
 ]
 
 
@@ -27,7 +28,7 @@ def live(
             show_default=False,
         ),
     ],
-    pace: Annotated[float, typer.Option(help="Seconds of the log in one second; 0 is as fast as it can.")] = 1.0,
+    pace: Annotated[float, typer.Option(help="Seconds of the log in one second; 0: as fast as possible.")] = 1.0,
     udp: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Take samples from UDP packets to this port.", show_default=False),

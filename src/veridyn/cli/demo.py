@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Out = Annotated[Path, typer.Option(help="Folder that gets the new run folder.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the noise; the same seed gives the same result.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Do less, and say so in the result.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run fewer or shorter trials; the result says so.")]
 
 
 @app.callback()
@@ -128,8 +128,8 @@ def fourbar(
     Example:
       veridyn demo fourbar --out runs --seed 3
     """
-    from veridyn.papers.fourbar import fourbar_page, fourbar_study
-    from veridyn.report.observer import observation_verdict
+    from veridyn.papers.fourbar import fourbar_study
+    from veridyn.papers.fourbar_page import fourbar_page, observation_verdict
 
     def work(progress: Progress) -> tuple[Any, Result]:
         study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)

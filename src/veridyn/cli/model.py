@@ -74,7 +74,7 @@ def capabilities(
         ),
     ] = None,
 ) -> None:
-    """Say which verbs, estimators and filters a machine has in its formulation, and the reason where it has not.
+    """Print which verbs, estimators and filters a machine has in its formulation, and the reason where one is missing.
 
     Without a model the table of `docs/capabilities.md` is printed.
 
@@ -176,14 +176,14 @@ def export(
     draws: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Write so many machines drawn from the fit, each physically consistent.", show_default=False
+            min=1, help="Number of machines to draw from the fit, each physically consistent.", show_default=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     like: Annotated[
         Path | None,
         typer.Option(
-            help="An MJCF or URDF file of this machine: values are written into a copy of it, and all else stays.",
+            help="An MJCF or URDF file of this machine: values are written into a copy of it, and everything else stays.",
             show_default=False,
         ),
     ] = None,

@@ -67,10 +67,10 @@ def new(
     """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of the machine, guesses
     marked as guesses.
 
-    From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by; of a car of a few
-    numbers one to identify it by where some of them are uncertain, else one to observe it by. Without a log it is one
-    that designs a motion; --kind simulate writes one that moves the model and records it. From commands and measured positions without
-    forces (command.JOINT and position.JOINT, q_des_1 and q_1 and the like) it is a study that identifies the drives.
+    With a log, the study identifies a model in joint coordinates and observes one in natural coordinates; a car of a few numbers is
+    identified where some of them are uncertain, and observed otherwise. A log of commands and measured positions without forces
+    (command.JOINT and position.JOINT, q_des_1 and q_1 and the like) gives a study that identifies the drives. Without a log the study
+    designs a motion; --kind simulate writes one that simulates the model.
 
     \b
     Example:

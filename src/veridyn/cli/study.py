@@ -121,8 +121,8 @@ def excite(
 ) -> None:
     """Design the motion that identifies a machine's parameters best, within all its limits.
 
-    Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (what
-    deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. With a section
+    Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (the
+    predicted deviation of each parameter), report.html and the study with its defaults into a new folder and prints where. With a section
     drives, or with --kind drive and a model file, it designs commands that determine the drives from encoders (commands.csv), within
     positions, speeds and forces of the joints. Exit codes: 0 done, 1 a deviation is larger than the study file accepts, 2 bad input.
 
@@ -329,7 +329,7 @@ def _recorded_encoders(loaded: Loaded[Any], done: Any, page: Any, verdict: Any, 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """states.csv has every quantity with its deviation."""
     from veridyn.report.observed import observed_page, verdict_of
-    from veridyn.studies.run.observe import observe_study
+    from veridyn.studies.run.observer import observe_study
 
     done = observe_study(loaded, progress)
     return _recorded(loaded, done, observed_page, verdict_of, done.keep)
@@ -425,7 +425,7 @@ def _warn_of_guesses(loaded: Loaded[Any]) -> None:
 def _simulate_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     from veridyn.report.simulated import simulated_page, verdict_of
     from veridyn.studies.run.simulate import simulate_study
-    from veridyn.studies.run.simulation.records import keep_simulation
+    from veridyn.studies.run.simulation_records import keep_simulation
 
     done = simulate_study(loaded, progress)
     keep = partial(keep_simulation, loaded, done.machine, done.log, done.truth)

@@ -46,7 +46,7 @@ from veridyn.files.fit_file import (
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.car.result import CarFit
+from veridyn.identify.car_fit import CarFit
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.result import Fit, KnownValues, LawConstants, ReplaySettings
 from veridyn.identify.settings import Acceptance

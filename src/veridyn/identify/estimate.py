@@ -21,12 +21,12 @@ from scipy.linalg import solve_triangular
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
-from veridyn.identify.car.innovations import Innovations, identify_car
 from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit, traces_of
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.estimator import OLS, WLS, Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
+from veridyn.identify.estimators.innovations import Innovations, identify_car
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior

@@ -129,7 +129,7 @@ def _closed(machine: Machine, part: Motion, given: tuple[str, ...], measured: Co
         )
     except DataError as error:
         other = readings_in_reach(machine, given, part.q[:, own])
-        hint = f" In reach would be: {'; '.join(other)}." if other else ""
+        hint = f" These readings can be reached: {'; '.join(other)}." if other else ""
         faults = [replace(f, where=f"{name}, {f.where}", hint=f.hint + hint) for f in error.faults]
         raise DataError(faults) from None
     spare = {

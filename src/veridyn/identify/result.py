@@ -159,7 +159,7 @@ class Fit:
     `white_covariance`: σ² (WᵀW)⁻¹, where `covariance` allows for autocorrelated residuals, NaN with a prior; not saved.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
-    `findings`: what its diagnosis names against the data or the model, by rank; not saved.
+    `findings`: what its diagnosis names against the data or the model, by rank.
 
     Examples
     --------
@@ -323,7 +323,7 @@ class Fit:
         """Standard parameters, all of the tree's, that reproduce the fit: `standard_values` where the estimator decided them, else
         grouped members at their priors (zero where unknown).
 
-        They give the same forces on what was excited; split within a group they are the prior's word, not the data's.
+        They give the same forces on what was excited; the split within a group is that of the prior and not of the data.
         """
         p = self.described.parameters
         start = p.values if self.standard_values is None else self.standard_values
@@ -392,7 +392,7 @@ class Fit:
         (n, p) array
             Standard parameters in the order and units of ``fit.described.parameters``. They are drawn from the Gaussian of the estimate,
             restricted to machines whose bodies have a possible inertia and whose friction, stiffness and rotors are not negative
-            (:mod:`veridyn.identify.delivery`). With a prior the Gaussian is the posterior of all parameters. Without one only the
+            (:mod:`veridyn.identify.draws`). With a prior the Gaussian is the posterior of all parameters. Without one only the
             leading parameter of each group varies; other members, and what the motion did not excite, keep the tree's values.
 
         Raises
@@ -406,7 +406,7 @@ class Fit:
         >>> sets = fit.draws(3, np.random.default_rng(1))
         >>> machines = [fit.machine().with_parameters(phi) for phi in sets]
         """
-        return above("veridyn.identify.delivery", "parameter_draws")(self, n, rng)
+        return above("veridyn.identify.draws", "parameter_draws")(self, n, rng)
 
     def __repr__(self) -> str:
         return f"Fit({self.described.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"

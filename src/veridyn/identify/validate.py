@@ -18,14 +18,13 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit
-from veridyn.identify.car.result import CarFit, validate_car
+from veridyn.identify.car_fit import CarFit, validate_car
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
-from veridyn.identify.output_error.log_runs import check_motions, cut, with_element_states
-from veridyn.identify.output_error.run_model import RunModel, run_model
-from veridyn.identify.output_error.shooting import Hold, Law
+from veridyn.identify.output_error.log_runs import Hold, check_motions, cut, with_element_states
+from veridyn.identify.output_error.shooting import Law, RunModel, run_model
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import measured_rows, stream

@@ -18,7 +18,7 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.files.access import shipped
 from veridyn.files.log.load import load_log
 from veridyn.live.arrivals import Datagrams, GrowingFile, Messages, SampleColumns, columns_of
-from veridyn.live.machine import DRAW_ON, MachineTracker, prepared_observer
+from veridyn.live.machine import DRAW_ON, MachineTracker, car_session, prepared_observer
 from veridyn.live.session import Pace, Replay, Session, log_samples
 from veridyn.live.tracker import LiveTracker, Sample, SampleSource
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
@@ -28,19 +28,20 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
+from veridyn.observe.observation import Virtual
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.simulator import simulate
 from veridyn.studies.config.observe import CarObserveFile, ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
+from veridyn.studies.run.machine import existing_file
 from veridyn.studies.run.observe_log import observed_log
-from veridyn.studies.run.observer import existing_file, observer_of
+from veridyn.studies.run.observer import observer_of
 
 
 def paper_show(name: str) -> Show:
@@ -106,8 +107,6 @@ def open_session(
     if isinstance(loaded.study, ObserveFile):
         return _observer(loaded, pace, come, progress)
     if isinstance(loaded.study, CarObserveFile):
-        from veridyn.live.car import car_session
-
         return car_session(loaded, pace, come.source if come.wanted else None, come.token, progress)
     if loaded.study.kind == "identify" and not loaded.study.of_a_drive:
         from veridyn.live.identification import identification_session

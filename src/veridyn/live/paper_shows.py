@@ -6,24 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veridyn.live.car import CarTracker, drive_samples
-from veridyn.live.machine import DRAW_ON, MachineTracker, picture_of, prepared_observer
+from veridyn.live.machine import DRAW_ON, CarTracker, MachineTracker, drive_samples, picture_of, prepared_observer
 from veridyn.live.session import log_samples
 from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise, PriorValue, car_machine
-from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import observed_car
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.car.system import lateral_measurements
+from veridyn.observe.filters.methods import EKF
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
 from veridyn.papers.buggy.page_sections import buggy_layer
 from veridyn.papers.buggy.trials import CRUISE, EASED, FULL, RACK
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre
+from veridyn.papers.car.simulator.description import Vehicle, VehicleManoeuvre
 from veridyn.papers.car.simulator.run import drive
 from veridyn.progress import Progress
 from veridyn.signals.drive import DriveLog

@@ -5,7 +5,7 @@ An :class:`Experiment` from a simulator and one from a log file are the same typ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from veridyn.argument_words import found_in
 from veridyn.arguments import as_array
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, within
+from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, shortened, within
 
 LISTED = 4  # names of one unit that the line about a log shows
 
@@ -30,10 +30,6 @@ def sampled(channels: Collection[Channel]) -> str:
         return text
     start, end = min(float(t[0]) for t in recorded), max(float(t[-1]) for t in recorded)
     return f"{text}, {end - start:.6g} s from {start:.6g} s"
-
-
-def _shortened(names: Sequence[str]) -> str:
-    return ", ".join(names if len(names) <= LISTED else (*names[: LISTED - 1], "…", names[-1]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +133,7 @@ class Experiment:
         by_unit: dict[str, list[str]] = {}
         for name, channel in self.channels.items():
             by_unit.setdefault(channel.unit, []).append(name)
-        listed = "; ".join(f"{_shortened(names)} [{unit}]" for unit, names in by_unit.items())
+        listed = "; ".join(f"{shortened(names, LISTED)} [{unit}]" for unit, names in by_unit.items())
         count = f"{len(self.channels)} channel{'' if len(self.channels) == 1 else 's'}"
         return f"Experiment('{self.name}', {count}{f', {sampled(self.channels.values())}: {listed}' if listed else ''})"
 

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.mechanics.formulation import Instant, MachineModel, Readings
 from veridyn.model.parameters import Uncertainty
-from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.filters.filter import ErrorModel
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
+from veridyn.observe.settings import ParameterBounds
 
 TURNS = slice(3, 6)  # of a free base, among the columns of ∂h/∂q
 

@@ -26,21 +26,18 @@ from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings,
 from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise
-from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.drifting import followed_drifts, start_covariance
 from veridyn.observe.filters.compiled_step import CompiledStep
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import ErrorModel, Filter
 from veridyn.observe.filters.machine_step import compiled_step
-from veridyn.observe.filters.methods import ErrorEKF, LinearKF
+from veridyn.observe.filters.methods import EKF, UKF, ErrorEKF, LinearKF
 from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.model_error import ModelErrorDensity, foreseen_floor, given_model_error, learn_model_error
 from veridyn.observe.process_noise import ProcessNoise, StateNames, as_covariance
 from veridyn.observe.result import Belief, Estimates
-from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.settings import Estimated, ObserveSettings, ParameterBounds, read_parameters
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import factorial
 from typing import NamedTuple
 
 import numpy as np
@@ -266,26 +265,3 @@ def van_loan(A: ArrayLike, W: ArrayLike, dt: float) -> tuple[Array, Array]:
     E: Array = np.asarray(expm(np.block([[-A, W], [np.zeros((n, n)), A.T]]) * dt), dtype=np.float64)
     F = E[n:, n:].T
     return F, symmetric(F @ E[:n, n:])
-
-
-def integrated_white_noise(density: ArrayLike, dt: float, order: int) -> Array:
-    """Q of chains of `order` integrators whose last one is driven by white noise of the given densities (n,).
-
-    The state lists all coordinates, then all first derivatives, and so on. In closed form, for i, j = 0 … order − 1:
-    Q_ij = q Δt^(2r−1−i−j) / ((r−1−i)! (r−1−j)! (2r−1−i−j)).
-    """
-    q = np.atleast_1d(np.asarray(density, dtype=np.float64))
-    for k, value in enumerate(q.tolist()):
-        if not (np.isfinite(value) and value >= 0.0):
-            raise ModelError(
-                f"the density of coordinate {k} is not usable.",
-                where="process noise",
-                expected="zero or more",
-                found=f"{value:g}",
-            )
-    block = np.empty((order, order))
-    for i in range(order):
-        for j in range(order):
-            power = 2 * order - 1 - i - j
-            block[i, j] = dt**power / (factorial(order - 1 - i) * factorial(order - 1 - j) * power)
-    return np.asarray(np.kron(block, np.diag(q)), dtype=np.float64)

@@ -8,7 +8,6 @@ to its time all the same, and nothing corrects them there.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,10 @@ from veridyn.mechanics.formulation import Readings
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
+from veridyn.observe.settings import InputHold
 from veridyn.signals.findings import MILLISECONDS, SLOWEST_CLOCK, coarse_fault, slow_clock
 
 AVAILABLE = ".available"
-InputHold = Literal["zero", "linear"]
 MOST_STEPS = 100  # of the integration from one reading to the next, which are a second where no step is given (chosen)
 
 

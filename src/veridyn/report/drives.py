@@ -106,7 +106,7 @@ def _numbers(run: DrivesRun) -> Section:
 def _open(run: DrivesRun) -> Section | None:
     if not run.fit.open:
         return None
-    lead = "Directions in which the numbers may move together without the encoders showing it, and what would tell."
+    lead = "Directions in which the numbers may move together without the encoders showing it, and what would separate them."
     return Section("What the log does not determine", [Listing([str(one) for one in run.fit.open])], lead)
 
 

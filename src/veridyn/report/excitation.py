@@ -42,7 +42,7 @@ def excitation_page(study: ExcitationStudy, result: Result, command: str) -> str
         Section(
             "The motion", motion_blocks(study), f"{CRITERIA[plan.criterion]}. One period, once it is at full pace."
         ),
-        Section("What it promises", promise_blocks(plan)),
+        Section("Predicted deviations", promise_blocks(plan)),
         Section(
             "Limits", limit_blocks(plan), "Those that were checked, on a grid four times as fine as that of the search."
         ),
@@ -62,10 +62,10 @@ def verdict_of(study: ExcitationStudy) -> Verdict:
     known = np.isfinite(p.relative_sigma)
     weak = [name for name, r, k in zip(p.names, p.relative_sigma, known, strict=True) if k and r >= 10.0]
     findings = [
-        f"{len(p.names)} base parameters, {int((p.relative_sigma < 10.0).sum())} of them promised to better than 10 % of their prior."
+        f"{len(p.names)} base parameters, {int((p.relative_sigma < 10.0).sum())} of them with deviations below 10 % of their prior."
     ]
     if weak:
-        findings.append("Promised worse than that: " + ", ".join(weak[:12]) + (" …" if len(weak) > 12 else "") + ".")
+        findings.append("With a larger one: " + ", ".join(weak[:12]) + (" …" if len(weak) > 12 else "") + ".")
     if not known.all():
         findings.append(f"{int((~known).sum())} have no prior value to compare their deviation with.")
     if p.noise.assumed:
@@ -232,18 +232,18 @@ def _promised(run: DriveExciteRun) -> Section:
         )
         for n in plan.numbers
     ]
-    head = ("number", "assumed", "σ before", "σ promised", "σ of a chirp", "unit", "asked for")
+    head = ("number", "assumed", "σ before", "σ predicted", "σ of a chirp", "unit", "asked for")
     lead = (
         f"Standard deviations for residuals of {number(plan.noise)} rad or m of which {number(plan.memory)} samples are worth one, at the "
         "assumed values of the drives. The chirp goes from 0.1 to 3 Hz within the same limits."
     )
-    return Section("What they promise", [Table(head, rows, left=(5, 6), strong=(3,))], lead)
+    return Section("Predicted deviations", [Table(head, rows, left=(5, 6), strong=(3,))], lead)
 
 
 def _open(run: DriveExciteRun) -> Section | None:
     if not run.plan.open:
         return None
-    return Section("What they leave open", [Listing([str(one) for one in run.plan.open])])
+    return Section("What these commands do not determine", [Listing([str(one) for one in run.plan.open])])
 
 
 def _commands(run: DriveExciteRun) -> Section:

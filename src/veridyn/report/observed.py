@@ -6,7 +6,7 @@ Pages of a drive have sections of their own: what was identified with priors, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.observation import Observation
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
-from veridyn.report.observer import WORDS, ObservedParts, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
-from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.running import ELLIPSOIDS
-from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.report.plots import Plot, Series, curves, innovation_plots, thin, whiteness_plot
+from veridyn.report.running import ELLIPSOIDS, mechanism_animation
+from veridyn.report.words import FILTER_WORDS, count, listed, measured, number, unit_text
 from veridyn.signals.drive import DriveLog
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import ParameterRow, Result
@@ -40,11 +39,21 @@ DRIVE_WORDS = {
     "rear_force": "lateral force, rear axle",
     "front_slip": "slip angle, front axle",
     "rear_slip": "slip angle, rear axle",
-    "load_fl": "load, front left wheel",
-    "load_fr": "load, front right wheel",
-    "load_rl": "load, rear left wheel",
-    "load_rr": "load, rear right wheel",
+    **{f"load_{x[0]}{y[0]}": f"load, {x} {y} wheel" for x in ("front", "rear") for y in ("left", "right")},
 }
+
+
+class ObservedParts(NamedTuple):
+    """What a page of an observation is made of beside limits, innovations and consistency, which all have: sections `before` and `after`
+    those, key figures, settings, and the observation, if there is one, from sample `skip` on."""
+
+    name: str
+    observation: Observation | None
+    skip: int
+    keys: list[Key]
+    before: list[Section]
+    after: list[Section]
+    settings: dict[str, str]
 
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:
@@ -86,7 +95,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
         Key(f"{f['step_microseconds']:.0f} µs", "a step of the observer"),
     ]
     settings = {
-        "filter": WORDS.get(o.filter, o.filter),
+        "filter": FILTER_WORDS.get(o.filter, o.filter),
         "noise": "as the study says" if o.tuning is None else f"chosen on this log: {o.tuning.summary()}",
         "statistics from": f"sample {run.skip + 1} on",
     }
@@ -131,7 +140,7 @@ def _verdict(run: ObserveRun) -> Verdict:
         may_not = (
             f"Its bands may not be taken as they stand: they are {reason}{'' if white else ', and errors last longer than it thinks'}.",
         )
-    name = WORDS.get(o.filter, o.filter)
+    name = FILTER_WORDS.get(o.filter, o.filter)
     return Verdict(
         "good" if near and white else "fair" if near or white else "poor",
         f"{name} on {run.machine_name}: the observer's errors {'match' if near and white else 'do not match'} its stated bands.",
@@ -166,8 +175,8 @@ def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
     low, high = float((value - 3.0 * settled).min()), float((value + 3.0 * settled).max())
     margin = max(0.05 * (high - low), 1e-12)
     y_range = (low - margin, high + margin)
-    band = tuple(thin(np.clip(value + side * 1.96 * sigma, *y_range)) for side in (-1.0, 1.0))
-    shown = Series("estimate", thin(t), thin(value), band=(band[0], band[1]), colour="estimate")
+    band = tuple(np.clip(value + side * 1.96 * sigma, *y_range) for side in (-1.0, 1.0))
+    shown = Series("estimate", t, value, band=(band[0], band[1]), colour="estimate")
     return curves(title, [shown], "time, s", unit_text(unit), y_range=y_range)
 
 
@@ -237,7 +246,7 @@ def _withheld_plot(w: WithheldOutput) -> Plot:
     """Errors of predictions over time; the curve is broken between spans."""
     breaks = np.flatnonzero(np.diff(w.t) > WITHHELD_BREAK * np.median(np.diff(w.t))) + 1 if len(w.t) > 2 else []
     t, error, sigma = (np.insert(x, breaks, np.nan) for x in (w.t, w.errors, w.sigma))
-    shown = Series("error", thin(t), thin(error), band=(thin(-1.96 * sigma), thin(1.96 * sigma)), colour="estimate")
+    shown = Series("error", t, error, band=(-1.96 * sigma, 1.96 * sigma), colour="estimate")
     return curves(w.output, [shown], "time, s", "error")
 
 
@@ -246,7 +255,7 @@ def _consistency(o: Observation, skip: int) -> list[Block]:
     some = nis.dof > 0
     plot = curves(
         "NIS per reading over time",
-        [Series("NIS", thin(o.t[skip:][some]), thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)), colour=0)],
+        [Series("NIS", o.t[skip:][some], np.maximum(nis.values[some] / nis.dof[some], 1e-4), colour=0)],
         "time, s",
         "NIS",
         log_y=True,
@@ -350,10 +359,10 @@ def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
     for name, v in run.virtual.items():
         angle = v.units[0] == "rad"
         scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.units[0])
-        low, high = (thin(scale * end[:, 0]) for end in v.band(2.0))
-        shown = [Series("estimate", thin(v.t), thin(scale * v.values[:, 0]), band=(low, high), colour="estimate")]
+        low, high = (scale * end[:, 0] for end in v.band(2.0))
+        shown = [Series("estimate", v.t, scale * v.values[:, 0], band=(low, high), colour="estimate")]
         if name in drive.reference:
-            shown.append(Series("reference", thin(v.t), thin(scale * drive.reference[name]), colour="truth"))
+            shown.append(Series("reference", v.t, scale * drive.reference[name], colour="truth"))
         plots.append(curves(DRIVE_WORDS.get(name, name), shown, "time, s", unit_text(unit)))
     blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
     if len(plots) > 1:
@@ -368,17 +377,15 @@ def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
 def _errors(run: ObserveRun, drive: ObservedDrive) -> Plot:
     v, scale = run.virtual["sideslip"], 180.0 / np.pi
     error, sigma = scale * (v.values[:, 0] - drive.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
-    shown = [
-        Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour="estimate")
-    ]
+    shown = [Series("estimate minus reference", v.t, error, band=(-sigma, sigma), colour="estimate")]
     if drive.linear is not None:
         shown.append(
             Series(
                 "linear filter, identified stiffness"
                 if drive.fitted is not None
                 else "linear filter, stiffness of the file",
-                thin(v.t),
-                thin(scale * (drive.linear - drive.reference["sideslip"])),
+                v.t,
+                scale * (drive.linear - drive.reference["sideslip"]),
                 style="dashed",
                 colour=2,
             )
@@ -390,7 +397,7 @@ def _way(drive: ObservedDrive) -> list[Section]:
     p = drive.path
     if p is None:
         return []
-    shown = [Series("estimate", thin(p.state("east")), thin(p.state("north")), colour="estimate")]
+    shown = [Series("estimate", p.state("east"), p.state("north"), colour="estimate")]
     c = drive.drive.channels
     if "east" in c:
         shown.append(Series("positions", thin(c["east"]), thin(c["north"]), style="dots", colour="measured"))
@@ -401,7 +408,7 @@ def _way(drive: ObservedDrive) -> list[Section]:
         plots.append(
             curves(
                 f"deviation of {name}, 2σ",
-                [Series("2σ", thin(p.t), thin(np.minimum(sigma, np.ptp(x) + 1.0)), colour=0)],
+                [Series("2σ", p.t, np.minimum(sigma, np.ptp(x) + 1.0), colour=0)],
                 "time, s",
                 unit,
             )
@@ -434,7 +441,7 @@ def _suspicions(texts: Sequence[str]) -> list[Section]:
 
 def _channels(drive: DriveLog) -> Section:
     plots = [
-        curves(name, [Series(name, thin(drive.t), thin(values), colour=0)], "time, s", name)
+        curves(name, [Series(name, drive.t, values, colour=0)], "time, s", name)
         for name, values in drive.channels.items()
         if np.isfinite(values).any()
     ]

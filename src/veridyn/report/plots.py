@@ -10,13 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.report.words import superscript
+from veridyn.report.words import superscript, unit_text
 from veridyn.view.scene import Meaning
+
+if TYPE_CHECKING:
+    from veridyn.observe.observation import Observation
+    from veridyn.signals.spectrum import Whiteness
 
 WIDTH, HEIGHT = 1000.0, 240.0  # of the canvas, in its own units; the page stretches it
 MAX_CURVE_POINTS = 1500  # points of one curve
@@ -360,3 +365,39 @@ def _box(a: float, b: float, low: float, high: float, across: Axis, up: Axis) ->
     x0, x1 = WIDTH * float(across.share(a)), WIDTH * float(across.share(b))
     y0, y1 = HEIGHT * (1.0 - float(up.share(low))), HEIGHT * (1.0 - float(up.share(high)))
     return f"M{x0:.1f},{y0:.1f}V{y1:.2f}H{x1:.1f}V{y0:.1f}Z"
+
+
+def thin(x: Array) -> Array:
+    """At most about as many samples as dots need: evenly taken. Lines and bands are :func:`thinned` where they are drawn."""
+    return x[:: max(1, len(x) // MAX_CURVE_POINTS)]
+
+
+def whiteness_plot(title: str, w: Whiteness) -> Plot:
+    """The cumulative periodogram with the band that white noise stays in."""
+    zone = (w.expected - w.band, w.expected + w.band)
+    return curves(
+        title,
+        [
+            Series("cumulative periodogram", w.frequency, w.cumulative, colour=0),
+            Series("white", w.frequency, w.expected, style="dashed", colour=1, band=zone),
+        ],
+        "frequency, Hz",
+        "share of power",
+        y_range=(-0.1, 1.1),
+    )
+
+
+def innovation_plots(o: Observation) -> list[Plot]:
+    """The innovations of each output that was heard, with the band that the filter expects of them."""
+    e, drawn = o.estimates, []
+    table = getattr(o.system, "table", None)  # of sensors; one's own equations have none, and no units
+    units = dict(zip(table.names, table.units, strict=True)) if table is not None else {}
+    for j, output in enumerate(e.outputs):
+        sigma = np.sqrt(e.innovation_variances[:, j])
+        if not np.isfinite(sigma).any():
+            continue
+        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
+        size = 6.0 * float(np.nanmedian(sigma))
+        seen = Series("innovation", thin(e.t), thin(e.innovations[:, j]), style="dots", colour=0, band=band)
+        drawn.append(curves(output, [seen], "time, s", unit_text(units.get(output, "")), y_range=(-size, size)))
+    return drawn

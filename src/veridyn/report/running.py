@@ -1,4 +1,4 @@
-"""The machine in 3-D in its report: replaying a log, and running by itself.
+"""The machine in 3-D in its report: a motion of a mechanism, a log that is replayed, and the machine running by itself.
 
 A replay shows measured and predicted forces at the joints, and how far they are apart as colour. The identified machine runs by forward
 dynamics and places as WebAssembly, with sliders, in the page itself:
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.identify.result import Fit
+from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
@@ -35,7 +37,7 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.identified import Trace
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
 from veridyn.view.meshes import solids_of
-from veridyn.view.scene import Gauge, drawn_places, scene, tree_layer
+from veridyn.view.scene import Gauge, Layer, drawn_places, mechanism_layer, rail_ends, scene, tree_layer, with_rails
 
 FRAMES = 150
 ELLIPSOIDS = " A body is drawn as the solid ellipsoid that has its mass and inertia in the model."
@@ -257,3 +259,17 @@ def _step(machine: Machine, q: Array, phi: Array) -> tuple[float, str]:
     if wanted < SHORTEST_STEP_S:
         return SHORTEST_STEP_S, "Its friction is too stiff for this step: the motion in the page may not stay finite."
     return float(f"{wanted:.2g}"), ""
+
+
+def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:
+    """One motion of a mechanism."""
+    return animation_of_layers(machine, t, q, [mechanism_layer(label, machine, q, False)])
+
+
+def animation_of_layers(machine: NaturalSystem, t: Array, q: Array, layers: Sequence[Layer]) -> Animation:
+    plane = machine.mechanism.dimension == 2
+    up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
+    rails = rail_ends(machine, q, 0.25 * float(np.ptp(layers[0].points[0], axis=0).max()))
+    drawn = [with_rails(layers[0], rails), *layers[1:]]
+    caption = "Cubes: bodies of a single point, their volumes as their masses." if layers[0].solids else ""
+    return Animation(scene(t, drawn, machine.mechanism.name, up=up, view=view), caption)

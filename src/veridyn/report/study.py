@@ -15,7 +15,7 @@ import numpy as np
 
 from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.friction.ladder import FrictionLadder
+from veridyn.identify.friction_ladder import FrictionLadder
 from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page
 from veridyn.report.plots import Series, curves
@@ -215,7 +215,11 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
     ]
     first = [
         Section("The load", load_blocks(run), "Mass, centre of mass and inertia about it, in the frame of the flange."),
-        Section("Settings for controllers", controller_blocks(settings), "The same load as three makers take it."),
+        Section(
+            "Settings for controllers",
+            controller_blocks(settings),
+            "The same load in the form that three controllers expect.",
+        ),
     ]
     title, more = f"The load on “{x.body}”", study_sections(run.weighed)
     return identification_page(run.weighed.study, result, command, more, title, payload_verdict(run), keys, first)

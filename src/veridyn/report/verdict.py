@@ -170,7 +170,7 @@ def _findings(study: IdentificationStudy) -> list[str]:
         out.append(
             f"The log is simulated, so the truth is known: {100 * f['share_inside_two_sigma']:.0f} % of the parameters lie within two "
             f"standard deviations of it (95 % are expected), the furthest {f['largest_error_in_sigma']:.1f} σ away."
-            + (" The deviations promise more than they hold." if _too_small(study) else "")
+            + (" The stated deviations are too small." if _too_small(study) else "")
         )
     return out + _cautions(study)
 
@@ -225,9 +225,10 @@ def _cautions(study: IdentificationStudy) -> list[str]:
         )
     coloured = [row for row, w in study.whiteness.items() if not w.is_white]
     if coloured and not study.by_simulation:  # of forces
+        allowed = study.fit.white_covariance is not None
         out.append(
-            f"What is left over in {listed(coloured)} is not white, so the standard deviations of parameters seen there are "
-            "approximate, and more likely too small than too large."
+            f"The residuals of {listed(coloured)} are correlated in time; the stated deviations "
+            + ("allow for it." if allowed else "are too small where the covariance assumes white noise.")
         )
     return out
 
@@ -277,7 +278,7 @@ def _may_not(study: IdentificationStudy) -> list[str]:
     if groups:
         out.append(
             f"Mass or inertia of single bodies, where they are known only in one of the {count(len(groups), 'sum')} listed below: "
-            "within a sum the split is the prior's word, not the data's."
+            "within a sum the split is that of the prior and not of the data."
         )
     poor = [n for n in study.fit.names if n not in set(study.fit.well_identified())]
     if poor:

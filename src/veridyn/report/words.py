@@ -79,3 +79,13 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 def _plain(value: float, places: int) -> str:
     text = f"{value:.{places}f}"
     return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+FILTER_WORDS = {
+    "linear": "linear Kalman",
+    "error_ekf": "errorEKF",
+    "error_ekf_force": "errorEKF with forces",
+    "ekf": "EKF, exact derivatives",
+    "ukf": "UKF",
+    "smoother": "smoother (RTS)",
+}

@@ -19,9 +19,9 @@ import numpy as np
 
 from veridyn.arguments import checked
 from veridyn.errors import Limit, ModelError
-from veridyn.identify.car.innovations import NO_REGRESSOR, Innovations
-from veridyn.identify.car.result import NO_FORCES
+from veridyn.identify.car_fit import NO_FORCES
 from veridyn.identify.estimate import ESTIMATORS, NO_CAR
+from veridyn.identify.estimators.innovations import NO_REGRESSOR, Innovations
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.excitation.plant import HELD_BASE
 from veridyn.identify.regression.observation import observation

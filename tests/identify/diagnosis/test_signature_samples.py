@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import drawn, path, truth
-from veridyn.identify.diagnosis.signature_samples import DELAY_STEPS, Samples, samples_of
+from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
@@ -92,7 +92,7 @@ def test_late_friction_is_that_of_samples_before(early: bool) -> None:
     one, used = of(1), np.abs(m.qd) >= 0.05
     friction = fit.standard[fit.described.parameters.index("fs_q1")] * np.sign(m.qd[:, 0])
     for k, d in enumerate(one.delays):
-        n = DELAY_STEPS[k]
+        n = 2**k
         assert d == pytest.approx(0.005 * n)
         moved = np.concatenate(
             [friction[n:], friction[-1:].repeat(n)] if early else [friction[:1].repeat(n), friction[:-n]]
@@ -114,7 +114,7 @@ def test_behind_a_filter_a_delay_is_the_slope_of_the_whole_force() -> None:
     x = samples_of(fit, [m], ROWS, how)
     forces = zero_phase(inverse_dynamics(fit.described, m, ROWS, fit.standard), 200.0, how.filter)
     wanted = -(forces[4:] - forces[:-4]) / (m.t[4:] - m.t[:-4])[:, None]
-    column = -x.rates + x.late[:, :, :, DELAY_STEPS.index(2)].mean(axis=2)
+    column = -x.rates + x.late[:, :, :, 1].mean(axis=2)
     inside = slice(100, -100)  # a filter starts up at the ends
     apart = np.abs(column[2:-2][inside] - wanted[inside]).max(axis=0)
     assert np.all(apart < 0.01 * np.abs(wanted[inside]).max(axis=0))

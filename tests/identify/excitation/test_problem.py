@@ -78,3 +78,9 @@ def test_growth_is_that_of_the_definition_and_units_do_not_count() -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(DataError, match="no parameter 'z'"):
         growing(np.eye(2), ("a", "b"), {"x": ["z"]})
+
+
+def test_correlation() -> None:
+    """(11) of paper 002: ones on the diagonal, and what the covariance says beside it."""
+    C = np.array([[4.0, 1.0], [1.0, 9.0]])
+    assert correlation(C) == pytest.approx(np.array([[1.0, 1 / 6], [1 / 6, 1.0]]))

@@ -10,8 +10,7 @@ from identify.undiagnosed import identify
 from identify.wheel_rig import log, rig
 from veridyn.identify.output_error.log_runs import cut, with_element_states
 from veridyn.identify.output_error.output_error import OutputError
-from veridyn.identify.output_error.run_model import run_model
-from veridyn.identify.output_error.shooting import Shooting
+from veridyn.identify.output_error.shooting import Shooting, run_model
 from veridyn.identify.result import ReplaySettings
 from veridyn.identify.validate import replay
 from veridyn.mechanics.system.integrate import Method, integrate

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mechanics.system.test_run_outside import car, rolling
 from numpy.typing import NDArray
 
 import veridyn as vd
+from mechanics.ground.test_tyres import MAGIC
+from mechanics.system.test_run_bound import floating, home
 from veridyn.errors import DataError, DeviceError, SimulationError
+from veridyn.machines.described import linkage
+from veridyn.mechanics.ground.road import Plane
 from veridyn.mechanics.system.batch import RUNS_AT_ONCE, integrate_many
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.graph import Body
@@ -73,9 +78,72 @@ def test_forces_are_joined_by_straight_lines() -> None:
     np.testing.assert_allclose(runs.q[0], joined.q, rtol=0.0, atol=1e-12)
 
 
+def test_machines_with_loops() -> None:
+    """A linkage with cranks of other inertia and drives of other torque; against singular values, stepped in Python."""
+    machine = linkage()
+    rng, times, rest = np.random.default_rng(3), CLOCK[:6], np.zeros(machine.n)
+    sets = machine.parameters.values * rng.uniform(0.9, 1.1, (3, len(machine.parameters)))
+    forces = np.outer([1.0, -2.0, 3.0], np.array(machine.actuated, dtype=float))
+    runs = integrate_many(machine, times, home(machine), rest, forces, parameters=sets, step=2e-3, threads=2)
+    assert runs.base is None
+    for k in range(3):
+        one = vd.dynamics.integrate(
+            machine,
+            times,
+            home(machine),
+            rest,
+            lambda *_, k=k: forces[k],
+            method=EACH,
+            parameters=sets[k],
+            engine="numpy",
+        ).motion
+        np.testing.assert_allclose(runs.q[k], one.q, rtol=0.0, atol=1e-10)
+        np.testing.assert_allclose(runs.qd[k], one.qd, rtol=0.0, atol=1e-9)
+    with pytest.raises(DataError, match="loops are open"):
+        integrate_many(machine, times, home(machine) + 0.1 * np.arange(machine.n), rest)
+
+
+def test_free_bases_start_where_each_is_put() -> None:
+    machine, times = floating(), CLOCK[:6]
+    rng, R = np.random.default_rng(5), 3
+    q, qd = rng.normal(size=(2, R, machine.n))
+    places, e = rng.normal(size=(R, 3)), rng.normal(size=(R, 4))
+    base = vd.dynamics.BaseState(places, e, omega=(0.3, -0.2, 0.5))
+    runs = integrate_many(machine, times, q, qd, base=base, step=2e-3, friction_speed=0.02)
+    assert runs.base is not None
+    for k in range(R):
+        alone = vd.dynamics.BaseState(places[k], e[k], omega=(0.3, -0.2, 0.5))
+        how = vd.dynamics.Method("RK4", step=2e-3, friction_speed=0.02)
+        one = vd.dynamics.integrate(machine, times, q[k], qd[k], base=alone, method=how, engine="numpy")
+        np.testing.assert_allclose(runs.q[k], one.motion.q, rtol=0.0, atol=1e-10)
+        np.testing.assert_allclose(np.asarray(runs.base.position)[k], one.base_position, rtol=0.0, atol=1e-10)
+        np.testing.assert_allclose(
+            np.asarray(runs.base.quaternion)[k], one.motion.base.quaternion, rtol=0.0, atol=1e-10
+        )
+
+
+def test_a_car_rolls_up_a_road() -> None:
+    """Four magic tyres on a slope, with chassis of other masses."""
+    tree, times = car(MAGIC, "tyre").with_prescribed(()), CLOCK[:3]
+    q, qd, base = rolling(tree, 10.0)
+    sets = np.tile(tree.parameters.values, (2, 1))
+    sets[1, tree.parameters.names.index("M_chassis")] *= 1.1
+    road = Plane(grade=0.02)
+    runs = integrate_many(tree, times, q, qd, base=base, road=road, parameters=sets, step=2e-3)
+    assert runs.base is not None
+    how = vd.dynamics.Method("RK4", step=2e-3)
+    for k in range(2):
+        one = vd.dynamics.integrate(
+            tree, times, q, qd, vd.dynamics.Inputs(road=road), base=base, method=how, parameters=sets[k], engine="numpy"
+        )
+        np.testing.assert_allclose(np.asarray(runs.base.position)[k], one.base_position, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(runs.states[tree.states[0].name][k], one.states[tree.states[0].name], atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"base": vd.dynamics.BaseState()}, "base is fixed"),
         ({"q": np.zeros(3)}, r"'?q'?[\s\S]*wrong shape"),
         ({"q": np.zeros((3, 2)), "qd": np.zeros((4, 2))}, r"numbers of runs differ[\s\S]*q 3, qd 4"),
         ({"t": np.array([0.0, 0.1, 0.3])}, "equal intervals"),

@@ -7,12 +7,13 @@ import itertools
 import numpy as np
 import pinocchio as pin
 import pytest
+from benchmarks.running import run_in_threads
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from strangers.pinocchio_logs import ArmLink, machine, pin_model, truth
 from veridyn.errors import DataError, ModelError, SimulationError
-from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
+from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree

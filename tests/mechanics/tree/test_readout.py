@@ -21,7 +21,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.jacobian import check_jacobian
+from veridyn.observe.system import check_jacobian
 from veridyn.papers.hexapod.machine import hexapod
 from veridyn.symbolic.kernel import Single
 

@@ -8,7 +8,7 @@ from veridyn.errors import ModelError
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise, PriorValue, car_machine
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, virtual_sensors
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 

@@ -28,7 +28,7 @@ from veridyn.observe.consistency.findings import (
     sensor_findings,
 )
 from veridyn.observe.consistency.nis import Consistency
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings

@@ -22,7 +22,7 @@ from veridyn.observe.consistency.health import (
     held_readings,
     sensor_delays,
 )
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Observation

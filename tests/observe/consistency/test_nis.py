@@ -9,6 +9,7 @@ from scipy.stats import chi2
 import veridyn as vd
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
+from observe.linear import Kalman, Linear
 from observe.test_model_error import HOW, cart, recorded, truth
 from veridyn.errors import DataError
 from veridyn.observe.consistency.nis import (
@@ -22,7 +23,6 @@ from veridyn.observe.consistency.nis import (
     pooled,
     wrong_directions,
 )
-from veridyn.observe.filters.linear import Kalman, Linear
 from veridyn.observe.filters.run import run, smooth
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief, Estimates

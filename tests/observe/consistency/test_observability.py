@@ -13,11 +13,11 @@ from scipy.integrate import solve_ivp
 import veridyn as vd
 from observe import textbook
 from observe.builders import log_of, pendulum, pendulum_log, start_of, system_of
+from observe.linear import Kalman, Linear, steady_state
 from veridyn.errors import DataError, DataWarning, SimulationError
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency.observability import ExtraSensor, closed_loop, dead_centres, observability, poles
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.linear import Kalman, Linear, steady_state
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation

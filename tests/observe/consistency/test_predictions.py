@@ -19,7 +19,7 @@ from veridyn.observe.consistency.predictions import (
     prediction_checks,
     remembering_outputs,
 )
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief

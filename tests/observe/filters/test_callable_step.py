@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError, SimulationError
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Passing
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief

@@ -10,9 +10,8 @@ import pytest
 from observe.filters.test_callable_step import START, log, pendulum
 from observe.filters.test_free_step import ACTING, made
 from observe.filters.test_natural_step import HOW, encoder
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter, Passing, starting_belief
-from veridyn.observe.filters.methods import ErrorEKF
+from veridyn.observe.filters.methods import EKF, ErrorEKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observer_setup import ObserverSetup

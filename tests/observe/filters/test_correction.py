@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from veridyn.errors import ModelError
-from veridyn.observe.filters.correction import correct_compiled
-from veridyn.observe.filters.update import Correction, Expectation, correct
+from veridyn.mechanics.compiled import Bound, Codes, Matrix, Vector, kept, opened
+from veridyn.observe.filters.correction import CERTAIN, NOT_POSITIVE, VARIANCE, Corrected, correct_into, corrected_of
+from veridyn.observe.filters.update import Correction, Expectation, certain, correct, not_positive, threshold
 from veridyn.observe.measurements import Status
 
 ROUNDING = 1e-12  # of the largest number of each field: orders of summation differ
+
+
+Array = NDArray[np.float64]
+
+
+class Given(NamedTuple):
+    """One correction as the door hands it over."""
+
+    P: Matrix
+    H: Matrix
+    R: Matrix
+    residual: Vector
+    flags: Codes
+    limit: float
+    c: Corrected
+
+
+@kept
+def code_of(address: NDArray[np.int64]) -> int:
+    d = opened(address, Given)
+    return correct_into(d.P, d.H, d.R, d.residual, d.flags, d.limit, d.c)
+
+
+def correct_compiled(
+    P: Array,
+    expected: Expectation,
+    innovations: Array,
+    flags: NDArray[np.int8],
+    gate: float | None = None,
+    considered: NDArray[np.bool_] | None = None,
+) -> Correction:
+    """:func:`veridyn.observe.filters.update.correct` by machine code: same arguments, same answer to rounding, same faults."""
+    c = corrected_of(len(P), len(innovations), considered)
+    limit = np.inf if gate is None else threshold(gate)
+    P, H, R, nu = (np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations))
+    given = Given(P=P, H=H, R=R, residual=nu, flags=np.array(flags, dtype=np.int8), limit=limit, c=c)
+    code = code_of(Bound(given).address)
+    if code == NOT_POSITIVE:
+        raise not_positive()
+    if code == CERTAIN:
+        raise certain(float(c.statistics[VARIANCE]))
+    nis, dof, log_likelihood, _ = c.statistics.tolist()
+    return Correction(c.dx, c.P, c.innovations, c.variances, c.status, nis, int(dof), log_likelihood, c.K)
 
 
 def same(a: Correction, b: Correction) -> None:

@@ -8,8 +8,8 @@ import pytest
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
 from veridyn.errors import ModelError, SimulationError
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter, advance, starting_belief
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.filters.update import Expectation
 from veridyn.observe.measurements import Measurements, Status

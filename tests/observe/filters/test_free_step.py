@@ -18,18 +18,17 @@ from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.model.elements.element import law
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter, Passing
 from veridyn.observe.filters.free_step import FreeStep
-from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
+from veridyn.observe.filters.methods import EKF, ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import ErrorModel, MachineSystem
 from veridyn.observe.measurements import Status
+from veridyn.observe.observation import Virtual, quantity_of
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.papers.buggy.drive import settle
 from veridyn.papers.buggy.machine import CORNERS, buggy
 from veridyn.papers.buggy.observers import INPUTS, standing_start

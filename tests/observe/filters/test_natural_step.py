@@ -19,11 +19,9 @@ from veridyn.mechanics.natural.description.to_machine import machine_of_mechanis
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Passing
-from veridyn.observe.filters.methods import FILTERS
+from veridyn.observe.filters.methods import EKF, FILTERS, UKF
 from veridyn.observe.filters.run import run, smooth
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise

@@ -13,11 +13,10 @@ import veridyn as vd
 from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter, Passing, starting_belief
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.filters.robust_gate import ALLOWED, AT_FIRST, CLOSES_AFTER, EARNED, RobustGate, widened
 from veridyn.observe.filters.run import run
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.filters.update import Correction
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Observation

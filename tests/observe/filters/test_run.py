@@ -8,11 +8,10 @@ from scipy.optimize import least_squares
 
 from observe import textbook
 from observe.builders import FILTERS, log_of, pendulum, pendulum_log, start_of, system_of
+from observe.linear import Kalman, Linear, from_rates
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.linear import Kalman, Linear, from_rates
+from veridyn.observe.filters.methods import EKF, UKF
 from veridyn.observe.filters.run import RunLikelihood, _gain, _History, fill, in_order, run, smooth
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.filters.update import CompiledPassage, PassageLayout
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief

@@ -17,16 +17,15 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.methods import FILTERS, Smoother
+from veridyn.observe.filters.methods import EKF, FILTERS, Smoother
 from veridyn.observe.measurements import Status
+from veridyn.observe.observation import Virtual
 from veridyn.observe.observe import observe, observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.observe.virtual import Virtual
 
 SHORT = replace(CRANE, samples=150)
 PROCESS_NOISE = SHORT.process_noise

@@ -10,10 +10,10 @@ from observe import textbook
 from observe.builders import start_of, system_of
 from observe.car.test_observation import AGED, DRIFTS, marked
 from observe.car.test_observation import NOISE as CAR_NOISE
+from observe.linear import Kalman, from_rates
 from observe.test_drifting import DRIFT, FRICTION, NOISE, log, rotor
 from veridyn.errors import DataError
-from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.filters.linear import Kalman, from_rates
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief

@@ -70,7 +70,7 @@ def test_index_3_steps_in_natural_coordinates_drive_the_same_way(rack: float, se
     start = NaturalState(0.0, q, still, *solve_accelerations(held, q, still, loads))
     errors = []
     for step in (4e-3, 2e-3):
-        method = NaturalMethod(step=step, engine="compiled", stabilisation=Stabilisation(penalty=1e16))
+        method = NaturalMethod(step=step, stabilisation=Stabilisation(penalty=1e16))
         found = integrate_natural(
             system, [0.0, seconds], start, lambda t: loads, method=method, prescribed=lambda t: {"rack": how.rack_at(t)}
         )

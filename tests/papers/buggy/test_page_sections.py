@@ -4,7 +4,6 @@ import numpy as np
 
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth
 from veridyn.papers.buggy.ground import GroundRun
-from veridyn.papers.buggy.inputs import NAMES, InputRun
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import QUANTITIES, Scored
 from veridyn.papers.buggy.page_sections import (
@@ -25,6 +24,7 @@ from veridyn.papers.buggy.page_sections import (
     sawtooth,
     table_of,
 )
+from veridyn.papers.buggy.trials import NAMES, InputRun
 from veridyn.report.blocks import Table
 
 T = np.arange(0.0, 2.0, 0.002)

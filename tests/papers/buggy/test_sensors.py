@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.model.place import Marker
-from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.system import check_jacobian
 from veridyn.papers.buggy.drive import settle
 from veridyn.papers.buggy.machine import buggy
 

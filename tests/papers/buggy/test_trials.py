@@ -9,12 +9,14 @@ import pytest
 
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.buggy import trials
-from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
+from veridyn.papers.buggy.drive import BRAKES, DRIVES, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import (
     BuggyObserver,
     best_observer,
     error_ekf,
+    force_observer,
+    scored,
     standing_start,
 )
 from veridyn.papers.buggy.trials import (
@@ -22,12 +24,19 @@ from veridyn.papers.buggy.trials import (
     FAULTS,
     FULL,
     HALF_WIDTHS,
+    PRESSURE,
+    PRESSURE_SIGMA,
+    RACK_SIGMA,
+    TORQUE_GAIN,
+    TORQUE_SIGMA,
     Workers,
+    braking,
     drawn_vehicle,
     fault_runs,
     outage_observer,
     silenced,
     torque_at,
+    with_measured_inputs,
 )
 
 SHORT = {("gyro", "0.01 rad/s beside"), ("accelerometer", "wrong sign"), ("gps", "silent")}
@@ -133,3 +142,44 @@ def test_threads_do_not_change_what_observers_find(monkeypatch: pytest.MonkeyPat
             found.append(list(workers.shared(work, (error_ekf(), best_observer()) * 2)))
     for alone, beside in zip(*found, strict=True):
         assert np.array_equal(alone, beside)
+
+
+@pytest.fixture(scope="module")
+def braking_drive() -> BuggyTruth:
+    return braking(4.0, 0.015)
+
+
+def test_brakes_slow_the_buggy_by_their_torque_over_its_mass(braking_drive: BuggyTruth):
+    """(Σ gain p/r + f m g)/(m + Σ J/r²), with 1378.3 kg, wheels of 1.453 + .4 kg m² and an effective radius of .337 m."""
+    assert braking_drive.pressure is not None and braking_drive.pressure.max() == pytest.approx(PRESSURE)
+    speed = np.hypot(braking_drive.qd[:, 0], braking_drive.qd[:, 1])
+    steady = (braking_drive.t > 3.1) & (braking_drive.t < 3.5)
+    found = -np.polyfit(braking_drive.t[steady], speed[steady], 1)[0]
+    braked = sum(BRAKES.values()) * PRESSURE / 0.337
+    expected = (braked + 0.015 * 1378.3 * 9.81) / (1378.3 + 4.0 * 1.853 / 0.337**2)
+    assert found == pytest.approx(expected, rel=0.05)  # sideslip on the circle adds some percent
+    first = braking_drive.first(1.0)
+    assert first.pressure is not None and len(first.pressure) == len(first.t)
+
+
+def test_measured_inputs_have_their_gain_and_noise(braking_drive: BuggyTruth):
+    log = braking_drive.log(np.random.default_rng(5), buggy().sensors)
+    read = with_measured_inputs(log, braking_drive, np.random.default_rng(6))
+    np.testing.assert_array_equal(read[DRIVES[0]].values, read[DRIVES[1]].values)  # one sensor stands for both wheels
+    assert np.std(read[DRIVES[0]].values - TORQUE_GAIN * braking_drive.torque) == pytest.approx(TORQUE_SIGMA, rel=0.1)
+    noise = {name: (read[name].values - log[name].values) / gain for name, gain in BRAKES.items()}
+    assert np.std(noise["brake_fl"]) == pytest.approx(PRESSURE_SIGMA, rel=0.1)
+    np.testing.assert_allclose(noise["brake_fl"], noise["brake_rr"], atol=1e-12)
+    assert np.std(read["q.rack"].values - log["q.rack"].values) == pytest.approx(RACK_SIGMA, rel=0.1)
+    np.testing.assert_array_equal(read["gps.x"].values, log["gps.x"].values)
+
+
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_an_observer_brakes_with_the_vehicle(braking_drive: BuggyTruth):
+    """With the brakes among its inputs the estimated forces stay small; without them they have to be the brakes."""
+    machine = buggy(rolling_resistance=0.015)
+    log = braking_drive.log(np.random.default_rng(5), machine.sensors)
+    blind = log.replacing(*(replace(log[name], values=0.0 * braking_drive.t) for name in BRAKES))
+    found = [force_observer().observe(machine, one, standing_start(machine)) for one in (log, blind)]
+    known, unknown = (scored(one, braking_drive).rms("xd", 2.8) for one in found)
+    assert known < 0.2 * unknown

@@ -23,8 +23,7 @@ from veridyn.papers.car.drive import EVERY, STEP
 from veridyn.papers.car.knowledge import informed
 from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import TEN_ROWS, car_38, estimated_33
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import sinusoidal_steering, speed_variation
+from veridyn.papers.car.simulator.description import Vehicle, sinusoidal_steering, speed_variation
 from veridyn.papers.car.simulator.run import VehicleRun, drive, to_motion, truth
 from veridyn.papers.car.simulator.tables import WheelTables
 from veridyn.progress import Progress, silent

@@ -25,8 +25,7 @@ from veridyn.papers.car.budget import corrected
 from veridyn.papers.car.knowledge import informed
 from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import car_38, estimated_33
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import speed_variation
+from veridyn.papers.car.simulator.description import Vehicle, speed_variation
 from veridyn.papers.car.simulator.run import drive, to_motion, truth
 
 

@@ -30,7 +30,7 @@ from veridyn.papers.car.budget import (
 )
 from veridyn.papers.car.drive import CarDrive, campaign, shifted
 from veridyn.papers.car.machine import TEN_ROWS, car_20, car_38
-from veridyn.papers.car.simulator.manoeuvre import speed_variation
+from veridyn.papers.car.simulator.description import speed_variation
 
 MACHINE = thirty_three(car_38())
 HOW = corrected(MACHINE)

@@ -18,8 +18,8 @@ from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import TABLE_II
 from veridyn.papers.car.sensors import sensed, sensors_2002
 from veridyn.papers.car.simulator import description as eq
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import (
+from veridyn.papers.car.simulator.description import (
+    Vehicle,
     VehicleManoeuvre,
     ramp_steer,
     restless,

@@ -33,8 +33,7 @@ from veridyn.papers.car.drive import (
     shifted,
 )
 from veridyn.papers.car.machine import TEN_ROWS, car_20, estimated_33
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import speed_variation, standstill, straight
+from veridyn.papers.car.simulator.description import Vehicle, speed_variation, standstill, straight
 from veridyn.papers.car.simulator.run import drive, to_motion, truth
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion

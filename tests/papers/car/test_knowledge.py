@@ -17,8 +17,7 @@ from veridyn.papers.car.knowledge import CarKnown, air, informed, paths, slopes
 from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import car_20, car_38
 from veridyn.papers.car.sensors import sensors_2006
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import sinusoidal_steering, speed_variation
+from veridyn.papers.car.simulator.description import Vehicle, sinusoidal_steering, speed_variation
 from veridyn.papers.car.simulator.run import VehicleRun, drive, to_motion
 
 KNOWN = CarKnown.of(Vehicle(), sensors_2006())

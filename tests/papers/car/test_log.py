@@ -31,8 +31,7 @@ from veridyn.papers.car.log import (
 )
 from veridyn.papers.car.machine import TEN_ROWS, car_20, car_38, car_2002, estimated_33
 from veridyn.papers.car.sensors import UNITS, WHEELS, kind_of, sensed, sensors_2002, sensors_2006
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import ramp_steer, sinusoidal_steering, speed_variation
+from veridyn.papers.car.simulator.description import Vehicle, ramp_steer, sinusoidal_steering, speed_variation
 from veridyn.papers.car.simulator.run import VehicleRun, drive, to_motion, truth
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.motion import Signals

@@ -10,8 +10,7 @@ import pytest
 
 from papers.car.car_day import SEED, day
 from veridyn.papers.car.page import CORNERS, WHEEL_WIDTH, car_page, car_scene, car_verdict
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import straight
+from veridyn.papers.car.simulator.description import Vehicle, straight
 from veridyn.papers.car.simulator.run import drive
 
 

@@ -8,8 +8,7 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.mechanics.ground.road import Plane
 from veridyn.papers.car.sensors import UNITS, kind_of, sensed, sensors_2002, sensors_2006, yaw_pitch_roll
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import sinusoidal_steering
+from veridyn.papers.car.simulator.description import Vehicle, sinusoidal_steering
 from veridyn.papers.car.simulator.run import VehicleRun, drive
 from veridyn.spatial.rotations import rpy
 

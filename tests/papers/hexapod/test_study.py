@@ -15,7 +15,7 @@ from veridyn.errors import IdentificationWarning
 from veridyn.papers.hexapod.control import LoopBias
 from veridyn.papers.hexapod.machine import FRICTION, RIGID, along, circle, hexapod
 from veridyn.papers.hexapod.page import hexapod_page, hexapod_scene, verdict_of
-from veridyn.papers.hexapod.study import HexapodStudy, _warn, correlation, hexapod_study
+from veridyn.papers.hexapod.study import HexapodStudy, _warn, hexapod_study
 
 ASKED = (
     *(
@@ -29,12 +29,6 @@ ASKED = (
     ),
     *("chosen_harmonics", "tracking_none", "tracking_prior", "tracking_identified"),
 )
-
-
-def test_correlation() -> None:
-    """(11): ones on the diagonal, and what the covariance says beside it."""
-    C = np.array([[4.0, 1.0], [1.0, 9.0]])
-    assert correlation(C) == pytest.approx(np.array([[1.0, 1 / 6], [1 / 6, 1.0]]))
 
 
 def test_scene() -> None:

@@ -27,7 +27,7 @@ from veridyn.studies.config.sensor_template import car_template, observe_templat
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.result import collected_warnings
 from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.observe import observe_study
+from veridyn.studies.run.observer import observe_study
 
 FOURBAR = shipped("veridyn:fourbar.yaml")
 TRUTH = Bicycle(duration=20.0, rate=25.0)

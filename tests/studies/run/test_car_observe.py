@@ -13,8 +13,8 @@ from veridyn.model.single_track import CarNoise
 from veridyn.observe.result import Track
 from veridyn.studies.config.study import load_study
 from veridyn.studies.config.text import study_text
-from veridyn.studies.run.observe import observe_study
 from veridyn.studies.run.observed import ObserveRun
+from veridyn.studies.run.observer import observe_study
 
 DRIVE = Bicycle(duration=12.0, rate=25.0).drive(3)
 MODEL = """veridyn: 2

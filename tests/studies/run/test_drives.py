@@ -149,7 +149,7 @@ def test_from_a_study_to_commands(tmp_path: Path) -> None:
     log = vd.load_log(folder / "commands.csv")
     assert set(log.names) == {"command.thigh", "command.calf"} and log["command.thigh"].unit == "rad"
     page = (folder / "report.html").read_text("utf-8")
-    assert "What they promise" in page and "What they leave open" in page
+    assert "Predicted deviations" in page and "What these commands do not determine" in page
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from veridyn.observe.measurements import Status
 from veridyn.report.observed import observed_page
 from veridyn.spatial.inertia import from_centre
 from veridyn.studies.config.study import Loaded, load_study
-from veridyn.studies.run.observe import observe_study
 from veridyn.studies.run.observe_log import beside, derived, gaps
 from veridyn.studies.run.observed import ObserveRun
+from veridyn.studies.run.observer import observe_study
 
 P = np.pi / 20
 BODY = from_centre(10.0, [0.0, 0.0, 0.0], np.diag([1.0, 1.0, 1.85]))

@@ -9,8 +9,8 @@ import pytest
 from strangers.bicycle_drive import Bicycle, write_csv
 from veridyn.errors import DataError
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.observe import observe_study
 from veridyn.studies.run.observed import ObserveRun
+from veridyn.studies.run.observer import observe_study
 
 DRIVE = Bicycle(duration=12.0, rate=20.0).drive(1)
 CHANNELS = {"speed": "m/s", "steer": "rad", "yaw_rate": "rad/s", "ay": "m/s^2", "east": "m", "north": "m"}

@@ -22,6 +22,7 @@ from veridyn.errors import At, Fault, Faults, FileError, ModelError, did_you_mea
 from veridyn.files.access import resolved
 from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, expand, read_body, read_joint
+from veridyn.files.machine.formulations import PointSections
 from veridyn.files.machine.keys import BASES, FORMAT, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
     ParameterSection,
@@ -31,7 +32,6 @@ from veridyn.files.machine.parameters import (
     read_parameters,
 )
 from veridyn.files.machine.parts import Parts, Places, read_assembly, read_controllers
-from veridyn.files.machine.points import PointSections
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.check import check_elements, check_tree
@@ -107,7 +107,7 @@ def parse_machine(text: str, source: str = "model") -> Machine:
     _check_version(keys, source)
     word = keys.get("formulation")
     if "car" in keys or (isinstance(word, ScalarNode) and word.value == "single_track"):
-        from veridyn.files.machine.car import parse_car
+        from veridyn.files.machine.formulations import parse_car
 
         return parse_car(root, source)
     return parse_root(root, source)

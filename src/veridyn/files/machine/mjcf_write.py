@@ -29,6 +29,7 @@ from veridyn.files.machine.mjcf_parts import (
     text_of_numbers,
     with_rigid_friction,
 )
+from veridyn.files.machine.urdf_joints import free_name
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.machine.urdf_xml import XmlEdits, XmlNode, bytes_of, check_same_machine, parse_xml
 from veridyn.identify.result import Fit
@@ -122,7 +123,7 @@ def mjcf_text(machine: Machine, limits: Mapping[str, UrdfLimits] | None = None) 
         if not np.array_equal(R, np.eye(3)):
             here.set("quat", text_of_numbers(quaternion(R)))
         if machine.base == "free" and j == 0:
-            ElementTree.SubElement(here, "freejoint", name=_free(f"{names[b.name]}_free", machine.coordinates))
+            ElementTree.SubElement(here, "freejoint", name=free_name(f"{names[b.name]}_free", machine.coordinates))
         elif b.joint != "fixed":
             _joint(here, b, carried.joints[b.coordinate_name], limits or {})
         moving = machine.base == "free" or b.joint != "fixed"
@@ -274,13 +275,7 @@ def _left_out(machine: Machine) -> list[str]:
 
 def _names(taken: list[str]) -> dict[str, str]:
     """Bodies by the names they get: that of MuJoCo's ground is taken."""
-    return {name: _free(f"{name}_link", taken) if name == WORLD else name for name in taken}
-
-
-def _free(name: str, taken: list[str] | tuple[str, ...]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+    return {name: free_name(f"{name}_link", taken) if name == WORLD else name for name in taken}
 
 
 @dataclass(frozen=True)

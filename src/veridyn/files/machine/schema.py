@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from veridyn.files.machine.car import PRIOR
+from veridyn.files.machine.formulations import ANGLE, DISTANCE, POINT_SECTIONS, PRIOR
+from veridyn.files.machine.formulations import BODY as POINT_BODY
+from veridyn.files.machine.formulations import KINDS as POINT_JOINTS
 from veridyn.files.machine.keys import (
     ANGLES_AND_LENGTHS,
     ASSEMBLY,
@@ -37,9 +39,6 @@ from veridyn.files.machine.keys import (
     TRANSMISSION,
 )
 from veridyn.files.machine.parts import MARKER
-from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
-from veridyn.files.machine.points import BODY as POINT_BODY
-from veridyn.files.machine.points import KINDS as POINT_JOINTS
 from veridyn.model.car import TABLE as CAR_TABLE
 from veridyn.model.car import TYRE_LAWS
 from veridyn.model.controller import ANTI_WINDUPS, CONTROLLER_CONSTANTS, CONTROLLER_KINDS, CURRENT, FEEDFORWARDS

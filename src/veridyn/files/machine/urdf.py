@@ -18,7 +18,6 @@ from veridyn.arguments import checked
 from veridyn.errors import At, DataWarning, Fault, Faults, FileError, ModelError, did_you_mean, part_at, warn, with_line
 from veridyn.files.machine.urdf_joints import (
     PARTS,
-    cycles,
     free_name,
     rename_ground,
     rename_reserved,
@@ -37,7 +36,7 @@ from veridyn.files.machine.urdf_reader import (
     warnings_of,
 )
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
-from veridyn.mechanics.tree.check import check_tree
+from veridyn.mechanics.tree.check import check_tree, cycles
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import GRAVITY, Body
 from veridyn.model.machine import Machine

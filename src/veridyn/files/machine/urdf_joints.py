@@ -6,7 +6,7 @@ without inertia between them. A mimic joint that cannot share its leader's coord
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLink
+from veridyn.mechanics.tree.check import cycles
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.place import GROUND
 from veridyn.spatial.rotations import rot_z, rotation_to_axis
@@ -146,24 +147,8 @@ def _rename(parts: dict[str, Part], old: str, new: Part) -> None:
     parts.update(renamed)
 
 
-def free_name(name: str, taken: Mapping[str, object] | set[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """A name that nothing has yet."""
     while name in taken:
         name += "_"
     return name
-
-
-def cycles(before: Mapping[str, str]) -> list[list[str]]:
-    """The circles of a mapping from each name to the one before it."""
-    seen: set[str] = set()
-    found: list[list[str]] = []
-    for start in before:
-        path: list[str] = []
-        at = start
-        while at in before and at not in seen:
-            seen.add(at)
-            path.append(at)
-            at = before[at]
-        if at in path:
-            found.append(path[path.index(at) :])
-    return found

@@ -22,7 +22,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
-from veridyn.files.machine.mjcf_parts import with_rigid_friction
+from veridyn.files.machine.mjcf_parts import ten_of, with_rigid_friction
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlEdits, bytes_of, check_same_machine
@@ -32,11 +32,10 @@ from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
-from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.place import GROUND
-from veridyn.spatial.inertia import INERTIAL, broken_law, six, to_centre
+from veridyn.spatial.inertia import broken_law, six, to_centre
 from veridyn.spatial.rotations import angles_of
 
 AGREE = 1e-9  # of each row's largest force
@@ -140,10 +139,6 @@ def _placed(machine: Machine, content: UrdfFile) -> _Placed:
     return out
 
 
-def _ten(machine: Machine, link: Link | Body) -> Array:
-    return np.array([machine.parameters[link.parameter(symbol)] for symbol in INERTIAL])
-
-
 def _check_values(machine: Machine, placed: _Placed, allow_impossible: bool) -> None:
     """Refuse what has no value, what a URDF cannot say, and, unless allowed, what no body can have."""
     faults = Faults()
@@ -153,7 +148,7 @@ def _check_values(machine: Machine, placed: _Placed, allow_impossible: bool) -> 
     for link in machine.links:
         if not link.real:
             continue
-        x = _ten(machine, link)
+        x = ten_of(machine, link)
         where = part_at("link", link.name)
         if x[9] == 0.0 and x[6:9].any():
             what = "a URDF states the centre of mass, and there is none: the mass is zero, the first moments are not."
@@ -178,7 +173,7 @@ def _edited(data: bytes, content: UrdfFile, machine: Machine, placed: _Placed) -
     edits = XmlEdits(data)
     for link in machine.links:
         if link.real:
-            _edit_link(edits, content.links[link.name], _ten(machine, link))
+            _edit_link(edits, content.links[link.name], ten_of(machine, link))
     for joint in content.joints.values():
         if joint.moves:
             _edit_joint(edits, joint, placed.values.get(joint.name, {}))
@@ -296,7 +291,7 @@ def _link(root: ElementTree.Element, machine: Machine, b: Body) -> None:
     link = ElementTree.SubElement(root, "link", name=b.name)
     if not b.real:
         return
-    mass, centre, J = to_centre(_ten(machine, b))
+    mass, centre, J = to_centre(ten_of(machine, b))
     inertial = ElementTree.SubElement(link, "inertial")
     ElementTree.SubElement(inertial, "origin", xyz=_text(centre), rpy="0 0 0")
     ElementTree.SubElement(inertial, "mass", value=_number(mass))

@@ -36,7 +36,6 @@ DIFFERENCE = float(
 RIDGE = 1e-10  # beside columns of norm one
 BLOCK_SAMPLES = 1024  # at a time: memory that stays in cache
 TOGETHER_SAMPLES = 4096  # of motions whose columns are computed in one pass: memory that stays small
-EFFECT_THRESHOLD = 1e-6  # relative: more than this is an effect
 
 
 class Columns(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.diagnosis.columns import EFFECT_THRESHOLD
+from veridyn.identify.diagnosis.columns import DIFFERENCE
 from veridyn.identify.diagnosis.evidence import SAMPLES
 from veridyn.identify.diagnosis.plausible import CONFIGURATIONS
 from veridyn.identify.logged import closed_or_none
@@ -159,7 +159,7 @@ def _all_affected(machine: Machine, motion: Motion, hidden: Array, rows: Rows) -
     D = regressor(machine, motion, rows) @ machine.parameters.estimated_matrix()
     A = D.reshape(-1, D.shape[2])
     sizes = np.linalg.norm(A, axis=0)
-    return all(np.linalg.norm(A @ v) > EFFECT_THRESHOLD * (sizes @ np.abs(v)) for v in hidden)
+    return all(np.linalg.norm(A @ v) > DIFFERENCE * (sizes @ np.abs(v)) for v in hidden)
 
 
 def _by_structure(name: str, fate: str, ideal: BaseParameters) -> Explanation:

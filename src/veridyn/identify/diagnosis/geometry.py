@@ -31,7 +31,7 @@ from scipy.optimize import least_squares
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import ZERO_COLUMN
-from veridyn.identify.diagnosis.columns import EFFECT_THRESHOLD, ROUNDING, Equations
+from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING, Equations
 from veridyn.identify.diagnosis.evidence import FEW_SAMPLES, Evidence, Replacement, share
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
@@ -41,7 +41,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
 PASSES = 3  # of Gauss and Newton, behind the first step
 REFINED_CHANGES = 4  # changes that are followed: the first step does not always know the best
 COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist
@@ -209,13 +208,13 @@ def _closed(e: Evidence, machine: Machine) -> tuple[Machine, Motion] | None:
 
 def _step(e: Evidence, here: _Place, end: End, k: int) -> tuple[float, float] | None:
     """How far to go along one change of a geometry, and the error to first order; None where it has no effect."""
-    there = _closed(e, moved(here.machine, end, k, DIFFERENCE_STEP))
+    there = _closed(e, moved(here.machine, end, k, DIFFERENCE))
     if there is None:
         return None
-    effect = (_forces(e, *there, here.phi) - here.forces) / DIFFERENCE_STEP
+    effect = (_forces(e, *there, here.phi) - here.forces) / DIFFERENCE
     column = (effect / here.sizes[:, None]).ravel()
     size = float(np.linalg.norm(column))
-    if size < EFFECT_THRESHOLD:
+    if size < DIFFERENCE:
         return None
     beside = column - here.basis @ (here.basis.T @ column)
     square = float(beside @ beside)

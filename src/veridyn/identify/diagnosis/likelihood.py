@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.identify.diagnosis.score_test import Projected
+from veridyn.identify.diagnosis.score_test import Projected, squared
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.statistics.autoregression import autoregressions
 from veridyn.identify.statistics.noise_spectrum import Bands, band_sums, noise_spectrum
@@ -39,8 +39,8 @@ class NoisyEquations:
 
     `S` (N, R, k): columns of the regressor beside W that were appended last.
     `weight` (N, R): that division, zero where a sample is not `used`. `plain`: the equations as they are; `white`: behind the `filters`
-    A_j of the rows, and divided by σ_j, `before` the same without S. `covariances` (R, L + 1) of the
-    noise, `raw` of the residual. `loss`: −2 log L, but for a constant.
+    A_j of the rows, and divided by σ_j, `before` the same without S, and `rest` what is left of S beside it. `covariances` (R, L + 1) of
+    the noise, `raw` of the residual. `loss`: −2 log L, but for a constant. `lengths` (k,): of columns S before they were divided by them.
     """
 
     used: Mask
@@ -55,7 +55,9 @@ class NoisyEquations:
     again: Array
     white: Projected
     before: Projected
+    rest: Array
     loss: float
+    lengths: Array
 
     @classmethod
     def of(cls, x: Samples, residual: Array) -> NoisyEquations:
@@ -69,23 +71,27 @@ class NoisyEquations:
         bands = Bands.for_samples(len(y))
         sums = band_sums(bands, plain.basis.transpose(1, 2, 0), plain.residual.T, x.used.T)
         spectra = noise_spectrum(bands, sums).spectra
-        return _finished(x.used, weight, W, W[:, :, :0], y, plain, _transformed(bands, spectra, lags), raw)
+        none = W[:, :, :0]
+        return _finished(x.used, weight, W, none, y, plain, _transformed(bands, spectra, lags), raw, np.ones(0))
 
     def with_columns(self, S: Array) -> NoisyEquations:
         """The same with columns S (N, R, k), as the samples have them, in the regressor; its noise is its own, or as before where that is
         likelier."""
         S = S * self.weight[:, :, None]
-        size = np.sqrt(np.einsum("nrk,nrk->k", S, S))
-        S = S / np.where(size > 0.0, size, 1.0)
+        lengths = np.sqrt(squared(S))
+        lengths[lengths == 0.0] = 1.0
+        S = S / lengths
         plain = self.plain.with_columns(S)
         raw = _autocovariances(plain.residual, self.used, self.lags)
         # What the parameters take of the noise is a share of it, whatever its size.
         size = raw[:, :1] / np.maximum(self.raw[:, :1], np.finfo(float).tiny)
         covariances = raw + (self.covariances - self.raw) * size
-        made = _finished(self.used, self.weight, self.regressor, S, self.y, plain, covariances, raw)
+        made = _finished(self.used, self.weight, self.regressor, S, self.y, plain, covariances, raw, lengths)
         if made.loss < self.loss:
             return made
-        white = self.white.with_columns(_filtered(S, self.filters) * self.again[:, :, None])
+        behind = _filtered(S, self.filters) * self.again[:, :, None]
+        rest = self.white.beside(behind)
+        white = self.white.with_columns(behind, rest)
         loss = _loss(self.used, self.again, white)
         if made.loss <= loss:
             return made
@@ -98,7 +104,9 @@ class NoisyEquations:
             raw=raw,
             white=white,
             before=self.white,
+            rest=rest,
             loss=loss,
+            lengths=lengths,
         )
 
     @cached_property
@@ -129,11 +137,11 @@ class NoisyEquations:
         """2 Δ log L of another model over this one."""
         return self.loss - other.loss
 
-    def combined(self, S: Array) -> tuple[Array, Array, int]:
-        """Columns S (N, R, k) that were appended last: what is left of their best combination beside the others (N, R, 1), its
-        coefficients (k,), and how many columns are beside them."""
-        rest = self.before.beside(self.filtered(S))
-        sizes = self.before.sizes_of(rest) if S.shape[2] > 1 else np.ones(1)
+    def combined(self) -> tuple[Array, Array, int]:
+        """Of the columns that were appended last, as they were given: what is left of their best combination beside the others (N, R, 1),
+        its coefficients (k,), and how many columns are beside them."""
+        rest = self.rest * self.lengths
+        sizes = self.before.sizes_of(rest) if rest.shape[2] > 1 else np.ones(1)
         return (rest @ sizes)[:, :, None], sizes, int(np.count_nonzero(rest.any(axis=(0, 1))))
 
 
@@ -146,6 +154,7 @@ def _finished(
     plain: Projected,
     covariances: Array,
     raw: Array,
+    lengths: Array,
 ) -> NoisyEquations:
     """A model with filters of its own."""
     filters = _whitening(covariances, used)
@@ -154,7 +163,8 @@ def _finished(
     again = _weight(valid, left)
     W_white, S_white = (_filtered(X, filters) * again[:, :, None] for X in (W, S))
     before = Projected.of(W_white, _filtered(y[:, :, None], filters)[:, :, 0] * again)
-    white = before.with_columns(S_white)
+    rest = before.beside(S_white)
+    white = before.with_columns(S_white, rest)
     return NoisyEquations(
         used=used,
         weight=weight,
@@ -168,7 +178,9 @@ def _finished(
         again=again,
         white=white,
         before=before,
+        rest=rest,
         loss=_loss(used, again, white),
+        lengths=lengths,
     )
 
 
@@ -202,13 +214,21 @@ def _valid(used: Mask, filters: tuple[Array, ...]) -> Mask:
 
 def _filtered(X: Array, filters: tuple[Array, ...]) -> Array:
     """Columns X (N, R, k) behind the filters of their rows."""
-    out, scaled = np.empty_like(X), np.empty((len(X), X.shape[2]))
-    for j, a in enumerate(filters):
-        x = np.ascontiguousarray(X[:, j])
-        y = x.copy()
+    if X.shape[2] == 1:  # all rows at once
+        out, taps = X[:, :, 0].copy(), np.zeros((max(map(len, filters), default=1), len(filters)))
+        for j, a in enumerate(filters):
+            taps[: len(a), j] = a
+        for lag in range(1, min(len(taps), len(X))):
+            out[lag:] += X[:-lag, :, 0] * taps[lag]
+        return out[:, :, None]
+    out = np.zeros_like(X)
+    for j, a in enumerate(filters):  # of the columns that act there
+        acting = np.flatnonzero(X[:, j].any(axis=0))
+        x = np.take(X[:, j], acting, axis=1)
+        y, scaled = x.copy(), np.empty_like(x)
         for lag in range(1, min(len(a), len(x))):
             y[lag:] += np.multiply(x[:-lag], a[lag], out=scaled[lag:])
-        out[:, j] = y
+        out[:, j, acting] = y
     return out
 
 

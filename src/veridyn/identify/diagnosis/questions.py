@@ -21,7 +21,15 @@ from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_toget
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.plausible import BEYOND_SIGMAS
-from veridyn.identify.diagnosis.score_test import LIKELY, MACHINE, ROTOR, Projected, TraceNoise, limit_of, of_several
+from veridyn.identify.diagnosis.score_test import (
+    LIKELY,
+    MACHINE,
+    ROTOR,
+    Projected,
+    limit_of,
+    of_several,
+    squared,
+)
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     CABLE,
@@ -36,6 +44,7 @@ from veridyn.identify.diagnosis.structure import (
     WARM_UP,
     WHOLE,
 )
+from veridyn.identify.diagnosis.trace_noise import TraceNoise
 from veridyn.identify.result import Fit
 
 LEAST_SIZE = (
@@ -52,9 +61,8 @@ GEARS_SHARE = (
     0.5  # of the false alarms, for what gears have, each kind the same: nearly every machine has some (chosen)
 )
 STEPPING = (LOAD_FRICTION, STRIBECK, WARM_UP)  # of which windows of samples hide what every reversal shows: asked twice
-PROMISING = 0.01  # chance above which causes are not asked together: a thousand times what makes them significant
 LEAST = float(np.finfo(float).tiny)
-GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
+GRID_DEVIATION = float(np.log(2.0) / np.sqrt(12.0))  # of a delay, by the nearest of a grid of octaves
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,34 +122,32 @@ class Questions:
         clock: float,
         noise: Callable[[NoisyEquations], TraceNoise | None],
         model: NoisyEquations,
+        false_alarm_rate: float,
     ) -> None:
+        self.rate = false_alarm_rate
         self.fit, self.x, self.causes, self.clock, self.noise = fit, x, causes, clock, noise
         self.first = self.model = model
         self.columns = np.concatenate([c.columns for c in causes], axis=2)
         ends = np.cumsum([c.columns.shape[2] for c in causes])
         self.parts = [slice(end - c.columns.shape[2], end) for end, c in zip(ends, causes, strict=True)]
-        self.effects = model.plain.effects(self.columns * model.weight[:, :, None])
         self.price = float(np.log(max(np.count_nonzero(x.used), 2)))
         self.taken: list[Cause] = []
-        self._rest()
-
-    def _rest(self) -> None:
-        """What is left of all columns beside the regressor, as it is and behind the filters of the noise."""
-        self.rests = (
-            self.model.plain.beside(self.columns * self.model.weight[:, :, None]),
-            self.model.white.beside(self.model.filtered(self.columns)),
-        )
+        weighted = self.columns * model.weight[:, :, None]
+        self.effects = model.plain.effects(weighted)
+        self.wholes = squared(weighted)
+        # What is left of all columns beside the regressor, as it is and behind the filters of the noise.
+        self.rests = model.plain.beside(weighted), model.white.beside(model.filtered(self.columns))
+        self.shown = self.rests[0].any(axis=(0, 1))
 
     def untestable(self, every: Sequence[Cause]) -> tuple[tuple[str, str], ...]:
         """Sensors whose damage the parameters take up whole on this log."""
-        shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
-        testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
+        testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if self.shown[part].any()}
         testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
         testable.add((LATE_FORCE, MACHINE))  # what each of them cannot show is listed
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
 
-    def limits(self, false_alarm_rate: float) -> dict[str, float]:
-        """By kind of cause, the chance below which one of it is significant, false alarms of all questions at this rate.
+    def limits(self) -> dict[str, float]:
+        """By kind of cause, the chance below which one of it is significant, false alarms of all questions at their rate.
 
         What gears have has its share, in which each kind has the same, however many options and places it has; those about all places at
         once are counted in, and those that are asked again of all samples. The others share the rest with late forces of dry friction."""
@@ -153,8 +159,8 @@ class Questions:
         delays = len(self.x.delays) * int(np.count_nonzero(self.x.measured))  # late and early ones are alike
         others = [kind for kind in {*asked, LATE_FORCE} if kind not in gears]
         share = GEARS_SHARE if gears else 0.0
-        rest = limit_of((1.0 - share) * false_alarm_rate, delays + sum(asked[kind] for kind in others))
-        own = {kind: limit_of(share * false_alarm_rate / len(gears), asked[kind]) for kind in gears}
+        rest = limit_of((1.0 - share) * self.rate, delays + sum(asked[kind] for kind in others))
+        own = {kind: limit_of(share * self.rate / len(gears), asked[kind]) for kind in gears}
         return dict.fromkeys(others, rest) | own
 
     def leading(self) -> list[Answer]:
@@ -193,7 +199,7 @@ class Questions:
     def answer(self, cause: Cause, effects: Array) -> Answer:
         """A cause by its own model."""
         model = self.model.with_columns(cause.columns)
-        column, coefficients, there = model.combined(cause.columns)
+        column, coefficients, there = model.combined()
 
         def by_noise(z: Array) -> Array | None:
             noise = self.noise(model) if abs(float(z[0])) > np.sqrt(self.price) else None  # others count for nothing
@@ -264,7 +270,7 @@ class Questions:
         for kind, options in families.items():
             asked = [self._above_zero(every) if kind in POSITIVE else every for every in options.values()]
             chances = [self._chance(members) if len(members) > 1 else 1.0 for members in asked]
-            if min(chances) < PROMISING:
+            if min(chances) < self.rate:
                 answers.append(self._together_at(asked[int(np.argmin(chances))]))
             answers += [
                 a for every in options.values() if kind in ALIKE and len(every) > 1 for a in self._alike_at(every)
@@ -272,7 +278,8 @@ class Questions:
         return answers
 
     def _chance(self, members: Sequence[int]) -> float:
-        """That white noise makes as much of these causes behind the filters: what it makes often is not asked with a noise of its own."""
+        """That white noise makes as much of these causes behind the filters. Where that is more than the rate of false alarms of all
+        questions, they are not asked with a noise of their own, which is to make far less of them."""
         return self._chance_of(np.concatenate([self.rests[1][:, :, self.parts[k]] for k in members], axis=2))
 
     def _chance_of(self, rest: Array) -> float:
@@ -282,7 +289,7 @@ class Questions:
     def stepping(self) -> list[Cause]:
         """Causes that step where a speed turns, of which white noise would seldom make as much."""
         own = [k for k, c in enumerate(self.causes) if c.kind in STEPPING and self.rests[1][:, :, self.parts[k]].any()]
-        return [self.causes[k] for k in own if self._chance([k]) < PROMISING]
+        return [self.causes[k] for k in own if self._chance([k]) < self.rate]
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.
@@ -338,7 +345,7 @@ class Questions:
         def together(parts: Sequence[Array]) -> Array:
             return np.asarray(np.sum([a * x for a, x in zip(shares, parts, strict=True)], axis=0), dtype=np.float64)
 
-        if self._chance_of(together([self.rests[1][:, :, self.parts[k]] for k in members])) >= PROMISING:
+        if self._chance_of(together([self.rests[1][:, :, self.parts[k]] for k in members])) >= self.rate:
             return []
         columns = together([self.causes[k].columns for k in members])
         effects = together([self.effects[:, self.parts[k]] for k in members])
@@ -385,8 +392,9 @@ class Questions:
             if gains[best] <= 0.0:
                 break
             chosen.append(best)
-            p = p.with_columns(rest[:, :, self.parts[best]])
-            rest = p.beside(rest)
+            before, column = p, rest[:, :, self.parts[best]]
+            p = p.with_columns(column, column)
+            rest = p.further(rest, before, squared(rest))
         if len(chosen) < 2:
             return []
         model, answers = self.model, list[Answer]()
@@ -399,9 +407,13 @@ class Questions:
 
     def take(self, a: Answer) -> None:
         """Into the model, beside which the others are asked from now on."""
+        before = self.model.plain
         self.model = a.model if a.beside is self.model else self.model.with_columns(a.cause.columns)
         self.taken.append(a.cause)
-        self._rest()
+        self.rests = (
+            self.model.plain.further(self.rests[0], before, self.wholes),
+            self.model.white.beside(self.model.filtered(self.columns)),
+        )
 
 
 def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:

@@ -7,7 +7,7 @@ To first order a damage of size c changes W φ = y to W φ + c s = y with a sign
     drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
-    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.score_test`)
+    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.trace_noise`)
 
 Dry friction F̂ steps where its speed turns, and has no slope there: a late force is a pulse behind each reversal, as long as it is late. For
 delays d of a grid the column is s_d/d with s_d = F̂_j(t − d) − F̂_j(t), and its size about d.
@@ -29,13 +29,14 @@ from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import BLOCK_SAMPLES, DIFFERENCE, ROUNDING, compiled_plan, fit_forces
 from veridyn.identify.diagnosis.drives import CoupledDrive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
-from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
+from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.structure import (
     EARLY,
     IN_STEPS,
     LATE_FORCE,
     LONGEST_LAG_SHARE,
     LOW_PASS,
+    LOW_PASS_TIMES,
     WHOLE,
     ZERO_PHASE,
     ColumnLine,
@@ -47,6 +48,7 @@ from veridyn.identify.diagnosis.structure import (
     rigid_forces,
     whole_lines,
 )
+from veridyn.identify.diagnosis.trace_noise import size_slopes
 from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
@@ -67,8 +69,7 @@ MAX_ENTRIES = 6_000_000  # numbers of the equations that are looked at, and of l
 STRETCHES, STRETCH_SAMPLES = ((3, 12), 3000)
 WINDOW_RATE_HZ = 50.0  # of windows: positions change little between (chosen)
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
-DELAY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
-LONGEST_DELAY_S = 0.3  # s: what would be later is no delay (chosen)
+LONGEST_DELAY_S = LOW_PASS_TIMES[-1]  # what would be later hardly follows the motion, as behind the slowest filter
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -337,6 +338,12 @@ def _added(lines: Array, weight: Array, numbers: NDArray[np.intp], width: int) -
     if not len(numbers):
         return 0, np.zeros((*lines.shape[:-1], 0))
     first, last = int(numbers[0]) // width, int(numbers[-1]) // width
+    seen = np.flatnonzero(weight.any(axis=tuple(range(weight.ndim - 1))))
+    places = numbers[seen] // width - first
+    if not np.any(places[1:] == places[:-1]):  # decimated: no window has more than one that counts
+        sums = np.zeros((*lines.shape[:-1], last - first + 1))
+        sums[..., places] = lines[..., seen] * weight[..., seen]
+        return first, sums
     whole, length = (lines, weight), (last - first + 1) * width
     if len(numbers) < length:
         whole = tuple(np.zeros((*x.shape[:-1], length)) for x in whole)
@@ -360,11 +367,11 @@ def _turned_names(plan: EquationPlan) -> tuple[str, ...]:
 
 
 def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
-    """Delays of the grid in samples; none where no row has dry friction of its own."""
+    """Delays of the grid in samples, octaves, each also early; none where no row has dry friction of its own."""
     if min(len(m) for m in motions) < 3 or not _rubbing(plan):
         return ()
     most = min(min(LONGEST_DELAY_S / float(np.median(np.diff(m.t))), LONGEST_LAG_SHARE * len(m)) for m in motions)
-    return tuple(k for k in DELAY_STEPS if k <= most)
+    return tuple(2**k for k in range(int(most).bit_length()))
 
 
 def _rubbing(plan: EquationPlan) -> list[Element]:

@@ -40,20 +40,13 @@ from veridyn.identify.diagnosis.causes import (
     place_of,
     words_of,
 )
+from veridyn.identify.diagnosis.columns import DIFFERENCE
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.few_levels import few_levels
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.questions import BEHIND_REVERSALS, Answer, Questions
-from veridyn.identify.diagnosis.score_test import (
-    LIKELY,
-    ROTOR,
-    NoiseSlopes,
-    TraceNoise,
-    noise_slopes,
-    passed_covariances,
-    passed_variance,
-)
+from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.diagnosis.structure import (
     ASYMMETRIC,
@@ -72,6 +65,13 @@ from veridyn.identify.diagnosis.structure import (
     VISCOUS,
     WARM_UP,
 )
+from veridyn.identify.diagnosis.trace_noise import (
+    NoiseSlopes,
+    TraceNoise,
+    noise_slopes,
+    passed_covariances,
+    passed_variance,
+)
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
@@ -87,8 +87,8 @@ MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has
 FURTHER_SHARE = 0.1
 
 
-def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
-    """Causes that are significant at this rate over all questions, the best first, each with those that this log cannot
+def ranked(questions: Questions) -> list[list[Damage]]:
+    """Causes that are significant at the rate of false alarms of all questions, the best first, each with those that this log cannot
     separate from it.
 
     Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
@@ -96,7 +96,7 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     machine has by its description, and the model not, comes last.
     """
     found: list[list[Damage]] = []
-    limits, share = questions.limits(false_alarm_rate), 1.0
+    limits, share = questions.limits(), 1.0
 
     def is_clear(a: Answer) -> bool:
         return a.chance < share * limits[a.cause.kind]
@@ -164,7 +164,6 @@ def most_likely(clear: Sequence[Answer], questions: Questions) -> Answer:
 
 
 DEFAULT = DiagnosisSettings()
-EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 SLOPE_ROUNDING = float(np.sqrt(np.finfo(float).eps))  # of the forces, per rad or m: rounding of differences
 
 
@@ -216,17 +215,18 @@ def examine(
 
     def questions_of(x: Samples, causes: Sequence[Cause]) -> Questions:
         model = NoisyEquations.of(x, x.misfit(fit.values))
-        return Questions(fit, x, causes, clock, _noise_of(fit, motions, sampling, x, model.lags), model)
+        noise = _noise_of(fit, motions, sampling, x, model.lags)
+        return Questions(fit, x, causes, clock, noise, model, settings.false_alarm_rate)
 
     questions = questions_of(x, seen)
     model = questions.model
-    groups = ranked(questions, settings.false_alarm_rate)
+    groups = ranked(questions)
     shown = any(not g[0].unshown for g in groups)
     if not shown and x.window > 1 and (names := {(c.name, c.option) for c in questions.stepping()}):
         fine = samples_of(fit, motions, rows, sampling, window=1, most=samples)
         fine = _without_gross_errors(fine, fit.values) if gross else fine
         again = questions_of(fine, [c for c in causes_of(fine, fit.values) if (c.name, c.option) in names])
-        groups = [*clearest(again, questions.limits(settings.false_alarm_rate)), *groups]
+        groups = [*clearest(again, questions.limits()), *groups]
     found = [g for g in groups if g[0].shift > settings.min_shift]
     if IN_STEPS in asked and not any(d.kind == IN_STEPS for group in found for d in group):
         rounded = few_levels(fit, motions, rows, every, model)
@@ -297,10 +297,10 @@ def scores_by_noise(slopes: NoiseSlopes, passed: Array, x: Samples, model: Noisy
 
 
 def _exact(fit: Fit, x: Samples) -> bool:
-    """Whether the residual of some row is rounding."""
+    """Whether the residual of some row is as small as the errors of columns that are differences."""
     residual, forces = (np.where(x.used, v, 0.0) for v in (x.misfit(fit.values), x.forces))
     rms, size = np.linalg.norm(residual, axis=0), np.linalg.norm(forces, axis=0) / np.sqrt(x.window)
-    return not bool(np.all((rms > EXACT_SHARE * size) & (rms > 0.0)))
+    return not bool(np.all((rms > DIFFERENCE * size) & (rms > 0.0)))
 
 
 def signature_mistakes(

@@ -51,7 +51,6 @@ LATE_FORCE = "late force"
 FORCES = ("force scale", LATE_FORCE, "force drift", "force offset")
 # s, from the filters of drives to what hardly follows a motion: less than an octave apart, or a delay nearer to the truth is likelier
 LOW_PASS_TIMES = (0.003, 0.005, 0.01, 0.017, 0.03, 0.055, 0.1, 0.17, 0.3)
-LONGEST_LAG_SHARE = 0.1  # of a motion: what is slower is a drift
 WHOLE = 100  # options of late forces from here on are of the whole force, dry friction included, by as much as LOW_PASS_TIMES
 EARLY = 200  # and from here on of forces that are early by as much
 IN_STEPS = "force in steps"
@@ -62,6 +61,7 @@ STRIBECK_SPEEDS = (0.05, 0.15, 0.45)
 # rad or m, less than an octave of time apart: at 1 rad/s² friction slides some 25 ms to .2 s, √(2δ), behind a reversal
 PRESLIDING_DISTANCES = (0.0003, 0.0008, 0.0024, 0.007, 0.02)
 WARM_UP_TIMES = (0.1, 0.3, 1.0)  # of a log's length: shorter ones are over at once, longer ones are a drift
+LONGEST_LAG_SHARE = WARM_UP_TIMES[0]  # of a motion: what is slower warms up
 SMOOTHING_S = 0.1  # half-width of the parabolas that give second derivatives of forces
 
 

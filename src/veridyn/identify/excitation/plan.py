@@ -70,7 +70,7 @@ def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExcitationPlan:
-    """The motion and what it promises.
+    """The designed motion and the deviations predicted for it.
 
     `trajectory` of the designed `coordinates`, periodic; `reference` is what a controller follows, which enters it from rest in `lead`
     seconds, from the machine's own pose where that is given. `sigma`: predicted deviation of each base parameter from `periods` periods

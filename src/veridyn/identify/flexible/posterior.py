@@ -16,9 +16,8 @@ from scipy.linalg import get_lapack_funcs
 from veridyn.arrays import Array
 from veridyn.identify.statistics.agreement import posterior_covariance
 
-(SOLVE_TRIANGULAR,) = get_lapack_funcs(
-    ("trtrs",)
-)  # without the checks of SciPy's own, which take longer than the solution
+# without the checks of SciPy's own, which take longer than the solution
+(SOLVE_TRIANGULAR,) = get_lapack_funcs(("trtrs",))
 MEMORIES_S = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # τ that are tried
 WHITE_SHARES = (0.03, 0.3, 1.0)  # w that are tried
 LARGEST_BLOCK = 1200  # samples whose correlations are held at once; those between blocks are left out

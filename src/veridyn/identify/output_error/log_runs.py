@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.rotations import matrix_of
 
+Hold = Literal["linear", "zero"]  # how measured forces go on between two samples
 MAX_SENSITIVITIES = 4_000_000  # of sensitivities that are held at once
 SAME_CLOCK = 1e-6  # of a step: clocks that differ by less are one
 ARRAYS = ("start", "q", "qd", "qdd", "forces", "inner", "base")  # of runs, over the runs first

@@ -8,7 +8,7 @@ on positions does not bias the estimate; noise on the forces that drive the simu
 sensitivities (:mod:`veridyn.identify.output_error.output_search`). Elements may have states of their own (tyres, LuGre friction,
 relaxation), and constants inside their laws can be estimated with the parameters. Open machines on a fixed base are simulated all runs at
 once by an explicit method; machines with loops, free bases, prescribed coordinates or measured wrenches run by run by the implicit
-trapezoidal rule, of order two (:mod:`veridyn.identify.output_error.run_model`).
+trapezoidal rule, of order two (:mod:`veridyn.identify.output_error.shooting`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
-from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut, with_element_states
+from veridyn.identify.output_error.log_runs import Hold, check_motions, check_open_tree, cut, with_element_states
 from veridyn.identify.output_error.output_search import OutputProblem, Shot, Values, search
-from veridyn.identify.output_error.run_model import check_outputs, run_model
-from veridyn.identify.output_error.shooting import LAW, Hold, Law
+from veridyn.identify.output_error.shooting import LAW, Law, check_outputs, run_model
 from veridyn.identify.result import Fit, LawConstants, ReplaySettings
 from veridyn.identify.settings import Auto, Hac
 from veridyn.model.coordinates import Rows

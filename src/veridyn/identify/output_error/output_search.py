@@ -24,7 +24,7 @@ from veridyn.identify.error_measures import Moments, moments_of_runs
 from veridyn.identify.estimators.coloured import bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.output_error.log_runs import MAX_SENSITIVITIES, Runs, chunks
-from veridyn.identify.output_error.run_model import RunModel
+from veridyn.identify.output_error.shooting import RunModel
 from veridyn.identify.regression.factor import triangle_of
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import Auto, Hac

@@ -16,8 +16,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
-from veridyn.identify.output_error.log_runs import Runs
-from veridyn.identify.output_error.shooting import Hold
+from veridyn.identify.output_error.log_runs import Hold, Runs
 from veridyn.mechanics.tree.steps.march import shoot
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.steps.states import BASE_NAMES

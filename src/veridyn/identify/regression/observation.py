@@ -38,8 +38,7 @@ from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.progress import Progress, silent
-from veridyn.threads import usable_threads
+from veridyn.progress import Progress, silent, usable_threads
 
 T = TypeVar("T")
 EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by

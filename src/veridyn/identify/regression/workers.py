@@ -25,7 +25,7 @@ from typing import Any, TypeVar, overload
 
 from veridyn.errors import DataError, VeridynError
 from veridyn.model.motion import Motion
-from veridyn.threads import this_thread
+from veridyn.progress import this_thread
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

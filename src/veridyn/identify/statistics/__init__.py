@@ -1,1 +1,1 @@
-"""How sure estimates are: spectra of residuals, and the covariances that follow from them."""
+"""How sure estimates are: spectra of residuals, the covariances that follow from them, and errors on samples held out."""

@@ -106,7 +106,7 @@ def _unit(x: Array) -> Array:
 
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.natural.kernels.tangent import Slopes
+    from veridyn.mechanics.natural.equations.tangent import Slopes
 
 
 Indices = NDArray[np.intp]

@@ -17,7 +17,7 @@ from veridyn.mechanics.natural.channels import Readout, readout
 from veridyn.mechanics.natural.description.mechanism import AXES
 from veridyn.mechanics.natural.equations.freedoms import Reduced
 from veridyn.mechanics.natural.equations.system import NaturalSystem, slopes_of
-from veridyn.mechanics.natural.kernels.tangent import Slopes
+from veridyn.mechanics.natural.equations.tangent import Slopes
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.steps.model import NaturalModel, PointLoads
 from veridyn.model.place import GROUND, Marker, PointRef

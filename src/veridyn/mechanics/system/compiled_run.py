@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -22,9 +20,9 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.run_blocks import Varied
+from veridyn.mechanics.system.run_bound import Outside
 from veridyn.mechanics.system.run_kernel import compiled_rate, compiled_run
 from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
-from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.simulation import checked_forces
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
@@ -54,6 +52,10 @@ class Simulated:
 class NearSingular(Exception):
     """A machine with loops or on a free base came near a position in which its accelerations need a closer look."""
 
+    def __init__(self, time: float, where: str) -> None:
+        super().__init__()
+        self.time, self.where = time, where
+
 
 class CompiledRun:
     """Runs of a tree; made for its structure, for what is varied, and for a rule. Parameters and constants may change from call to call.
@@ -64,7 +66,7 @@ class CompiledRun:
     (:mod:`veridyn.mechanics.system.run_bound`), without sensitivities, joint controllers and bristles. `rates_alone`: it
     serves :meth:`rate_at`, and :meth:`run` is not called. `often`: the step of a small machine is compiled as one formula
     (:mod:`veridyn.mechanics.system.run_formula`), which takes some tenths of a second once; results agree to rounding. `outside`: what acts
-    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_outside`), with a `closing_rate`.
+    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_bound`), with a `closing_rate`.
     """
 
     def __init__(
@@ -295,7 +297,7 @@ class CompiledRun:
         if called is not None and called.error is not None:
             raise called.error
         if status == k.SINGULAR:
-            raise NearSingular
+            raise NearSingular(time, self.tree.name + run)
         y, n = self._state(), self.tree.n
         sizes = np.where(np.isfinite(y), np.abs(y), np.inf)
         worst = int(np.argmax(sizes)) % n
@@ -312,47 +314,6 @@ class CompiledRun:
             found=f"position {y[worst]:.3g}, rate {y[n + worst]:.3g}",
             hint="Try a smaller step or shorter runs, look for a force that feeds on itself, or take parameters nearer to the truth.",
         )
-
-
-def run_in_threads(
-    runs: Sequence[CompiledRun],
-    step: float,
-    initial: Array,
-    forces: Array,
-    signals: Mapping[str, Array],
-    *,
-    command: Array | None = None,
-    parameters: Array | None = None,
-    hold: Hold = "linear",
-    substeps: int = 1,
-    states_alone: bool = False,
-    pool: Executor | None = None,
-) -> Simulated:
-    """:meth:`CompiledRun.run` of R runs on as many threads as there are `runs`, which are alike; each takes its share of R.
-
-    Every run is made alone, so that the result does not depend on their number. `states_alone`: without q̈ and forces.
-    `pool`: threads that are there already, by default as many as `runs` for this call.
-    """
-    cuts = [len(initial) * k // len(runs) for k in range(len(runs) + 1)]
-    out = runs[0].room(len(initial), forces.shape[1], states_alone)
-
-    def part(k: int) -> None:
-        own = slice(cuts[k], cuts[k + 1])
-        runs[k].run(
-            step,
-            initial[own],
-            forces[own],
-            {name: x[own] for name, x in signals.items()},
-            command=None if command is None else command[own],
-            parameters=parameters[own] if parameters is not None and parameters.ndim == 2 else parameters,
-            hold=hold,
-            substeps=substeps,
-            into=(out[0][own], out[1][own], out[2][own]),
-        )
-
-    with nullcontext(pool) if pool is not None else ThreadPoolExecutor(len(runs)) as threads:
-        list(threads.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
-    return runs[0].simulated(*out, signals)
 
 
 def check_sets(tree: Tree, every: Array) -> None:

@@ -16,12 +16,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.errors import SimulationError
 from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
 from veridyn.mechanics.system.dry_friction import KINDS
-from veridyn.mechanics.system.run_outside import Acting, OtherBodies, Outside, called_outside, wrenches_of
+from veridyn.mechanics.system.run_bound import Acting, OtherBodies, Outside, called_outside, wrenches_of
 from veridyn.mechanics.system.run_record import DONE, FROM_STATE
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory, odd_signal
 from veridyn.mechanics.tree.dynamics.instant import ORIGIN, ActingInputs, StateRates
+from veridyn.mechanics.tree.loops.dynamics import first_crossing
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
 from veridyn.model.motion import BaseMotion, Motion
@@ -74,6 +76,17 @@ def has_equal_intervals(clock: Array) -> bool:
     """Whether samples are equally far apart, to rounding."""
     intervals = np.diff(clock)
     return bool(np.ptp(intervals) <= EQUAL_INTERVALS * intervals.mean())
+
+
+def refuse_crossing(tree: Tree, clock: Array, q: Array, run: str = "") -> None:
+    """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
+    k = first_crossing(tree, q)
+    if k is not None:
+        raise SimulationError(
+            f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
+            where=tree.name + run,
+            hint="Behind it the machine may go on in more than one way. End before it, or lead the motion around it.",
+        )
 
 
 def python_inputs(

@@ -28,6 +28,7 @@ from veridyn.mechanics.system.fixed_steps import (
     has_equal_intervals,
     has_jumps,
     is_plain,
+    refuse_crossing,
     stepped_by_python,
     trajectory_of,
 )
@@ -37,7 +38,7 @@ from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
 from veridyn.mechanics.tree.dynamics.instant import ActingInputs, StateAccelerations, StateRates
 from veridyn.mechanics.tree.loops.assembly import loop_values
-from veridyn.mechanics.tree.loops.dynamics import check_closed_state, first_crossing
+from veridyn.mechanics.tree.loops.dynamics import check_closed_state
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.tree import Tree
@@ -124,17 +125,6 @@ def check_given_signals(system: ActingInputs, start: float, q: Array, qd: Array)
             where=tree.name,
             expected="Inputs(signals=…): time, q, qd → {name: value}",
             found=f"nothing for {', '.join(missing)}",
-        )
-
-
-def refuse_crossing(system: StateRates, clock: Array, q: Array) -> None:
-    """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
-    k = first_crossing(system.tree, q)
-    if k is not None:
-        raise SimulationError(
-            f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
-            where=system.tree.name,
-            hint="Behind it the machine may go on in more than one way. End before it, or lead the motion around it.",
         )
 
 
@@ -255,7 +245,7 @@ def integrate(
             python = "a position that is nearly singular"
         else:
             if tree.loops:
-                refuse_crossing(system, clock, found.motion.q)
+                refuse_crossing(tree, clock, found.motion.q)
             return replace(found, motion=with_held_forces(tree, found.motion, values))
     holding = None
     rates: Callable[[float, Array], Array] = rate
@@ -280,7 +270,7 @@ def integrate(
     if tree.loops or tree.held:
         path = system.mended(clock, path)
     if tree.loops:
-        refuse_crossing(system, clock, path[:, positions])
+        refuse_crossing(tree, clock, path[:, positions])
     found = _trajectory(system, clock, path, holding)
     return replace(found, motion=with_held_forces(tree, found.motion, values), stepped_by_python=python)
 

@@ -18,28 +18,10 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import merged
+from veridyn.mechanics.system import run_record as record
 from veridyn.mechanics.system.dry_friction import DryFriction
 from veridyn.mechanics.system.run_blocks import TiedBlock, Varied
-from veridyn.mechanics.system.run_record import (
-    COMBINATIONS,
-    COUNT,
-    END,
-    HOLD_STILL,
-    LENGTH,
-    PENDING,
-    REST,
-    S_STAGE,
-    SENSITIVITY_CODE,
-    SHARE,
-    SIZE,
-    STAGE,
-    STEP_KERNEL,
-    TANGENT_KERNEL,
-    TRIED,
-    S,
-    Y,
-    call_part,
-)
+from veridyn.mechanics.system.run_record import call_part
 from veridyn.mechanics.system.run_stages import along_speed, copy, is_usable, set_leap
 from veridyn.mechanics.system.stepper import Tableau
 from veridyn.mechanics.tree.dynamics.engine import Compiled, signature
@@ -52,9 +34,8 @@ from veridyn.symbolic.expression import Count, Graph, Number, along, inserted
 from veridyn.symbolic.kernel import formula_kernel
 
 MAX_OPERATIONS = 3000  # of a formula: beyond, its compilation takes longer than a fit saves by it
-H_PLACE, SHARE_PLACE, SPAN_PLACE = range(
-    3
-)  # in LEAP: h, the share of the interval at the start of the step, and that which it covers
+# in LEAP: h, the share of the interval at the start of the step, and that which it covers
+H_PLACE, SHARE_PLACE, SPAN_PLACE = range(3)
 STATE, NEARNESS, SLOPE = range(3)  # first numbers of the labels: of a state, of a stage, of a block, row and column
 Found = dict[Label, Number]
 Numbers = NDArray[np.int64]
@@ -206,22 +187,22 @@ def _entering(
 @merged
 def glides(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> bool:
     """Whether a step that is one formula leads from Y, and S, to where everything slides on as it does; it is taken then."""
-    n, m, end = I[COUNT], I[COMBINATIONS], I[STAGE] if sensitive else I[END]
+    n, m, end = I[record.COUNT], I[record.COMBINATIONS], I[record.STAGE] if sensitive else I[record.END]
     for i in range(m):
-        w = along_speed(I, W, i, I[Y] + n)
-        if not abs(w) > W[I[REST] + i] or I[I[PENDING] + i]:
+        w = along_speed(I, W, i, I[record.Y] + n)
+        if not abs(w) > W[I[record.REST] + i] or I[I[record.PENDING] + i]:
             return False
-        W[I[TRIED] + i] = np.sign(w)
-    set_leap(I, W, instant, h, I[TRIED])
-    call_kernel(I, TANGENT_KERNEL if sensitive else STEP_KERNEL)
+        W[I[record.TRIED] + i] = np.sign(w)
+    set_leap(I, W, instant, h, I[record.TRIED])
+    call_kernel(I, record.TANGENT_KERNEL if sensitive else record.STEP_KERNEL)
     if not is_usable(I, W, end):
         return False
     for i in range(m):
-        if not along_speed(I, W, i, end + n) * W[I[TRIED] + i] > 0.0:
+        if not along_speed(I, W, i, end + n) * W[I[record.TRIED] + i] > 0.0:
             return False
-    copy(W, end, I[SIZE], I[Y])
-    copy(W, I[TRIED], m, I[SHARE])
+    copy(W, end, I[record.SIZE], I[record.Y])
+    copy(W, I[record.TRIED], m, I[record.SHARE])
     if sensitive:
-        copy(W, I[S_STAGE], I[LENGTH], I[S])
-        call_part(I, SENSITIVITY_CODE, W, HOLD_STILL, 0.0, 0.0, 0)
+        copy(W, I[record.S_STAGE], I[record.LENGTH], I[record.S])
+        call_part(I, record.SENSITIVITY_CODE, W, record.HOLD_STILL, 0.0, 0.0, 0)
     return True

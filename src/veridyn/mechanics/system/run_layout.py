@@ -18,12 +18,11 @@ from veridyn.errors import DataError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
-from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, bound_address
-from veridyn.mechanics.system.run_bristles import CONSTANTS, BristleElements
+from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, Outside, bound_address
 from veridyn.mechanics.system.run_formula import SLOPE, STATE, is_short, step_kernel, tangent_kernel
 from veridyn.mechanics.system.run_friction import friction_address
-from veridyn.mechanics.system.run_outside import Outside
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
+from veridyn.mechanics.system.run_stages import BRISTLE_CONSTANTS, BristleElements
 from veridyn.mechanics.system.stepper import Tableau
 from veridyn.mechanics.tree.dynamics.engine import Compiled, compiled, uniform_values
 from veridyn.mechanics.tree.loops.assembly import assembled
@@ -45,7 +44,7 @@ FRICTION_KINDS = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JointControllers:
-    """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
+    """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_kernel` states; zero gains where a joint has none.
 
     Every `ticks` steps of the run they read the state that is measurement_delay seconds old, at most `lag` steps; without one it is `lag`
     steps old. They read positions with the encoder's `zero` added. A run is given their commands. Dry friction of a joint is larger by
@@ -194,7 +193,7 @@ class RunLayout:
             "P_STEP": parameters.get("P_STEP", 0), "P_TANGENT": parameters.get("P_TANGENT", 0),
             "LEAP": 3, "NEARNESS": stages, "ACTING": elements}  # fmt: skip
         lengths |= outside.lengths(tree)
-        lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(CONSTANTS)}
+        lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(BRISTLE_CONSTANTS)}
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
         none = [0] * m
         lists = [
@@ -282,11 +281,11 @@ class RunLayout:
         first = 0 if self.varied is None else self.varied.spread.shape[1]
         for number, state in zip(self.bristles.number, self.bristles.state, strict=True):
             own = next((b for b, one in enumerate(sensitive.blocks) if state in one.states), 0)
-            row, found = 0, [-1] * len(CONSTANTS)
+            row, found = 0, [-1] * len(BRISTLE_CONSTANTS)
             if sensitive.blocks:
                 block, name = sensitive.blocks[own], tree.elements[number].parameter_name
                 row = 2 * len(block.coordinates) + block.states.index(state)
-                for k, key in enumerate(CONSTANTS):
+                for k, key in enumerate(BRISTLE_CONSTANTS):
                     constant = tree.constant_number.get((name, key), -1)
                     if constant in varied:
                         found[k] = block.columns.index(first + varied.index(constant))

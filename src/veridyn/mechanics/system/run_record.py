@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 # `bristles`: elements whose deflection follows paths exactly.
 # `bound_code`: address of what machines with loops or on a free base need, 0 in others; `free`: whether the base is; `equations` of loops,
 # of which `counted` are independent; `led`: prescribed coordinates, `wheels` on a road, `placed`: rows that loads at places act on, see
-# :mod:`veridyn.mechanics.system.run_outside`; `from_state`, `to_slope`: where the state and the slope of a call begin.
+# :mod:`veridyn.mechanics.system.run_bound`; `from_state`, `to_slope`: where the state and the slope of a call begin.
 # `written_out`: whether a step is one formula, which has no lists to go through.
 # `lanes`: runs side by side; `n`, `states`, `size` and `signals` count all of them.
 HEADER = (

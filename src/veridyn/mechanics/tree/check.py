@@ -68,7 +68,7 @@ def _antecedents(bodies: Sequence[Body], base: str, faults: Faults) -> None:
                 where=part_at("body", b.name),
                 hint=did_you_mean(str(b.antecedent), [n for n in names if n != b.name]),
             )
-    for cycle in _cycles(bodies):
+    for cycle in cycles({b.name: b.antecedent for b in bodies}):
         faults.add(
             "it is its own ancestor, so this is not a tree.",
             where=part_at("body", cycle[0]),
@@ -99,18 +99,18 @@ def _antecedents(bodies: Sequence[Body], base: str, faults: Faults) -> None:
         )
 
 
-def _cycles(bodies: Sequence[Body]) -> list[list[str]]:
-    parent = {b.name: b.antecedent for b in bodies}
+def cycles(before: Mapping[str, str | None]) -> list[list[str]]:
+    """The circles of a mapping from each name to the one before it."""
     seen: set[str] = set()
     found = []
-    for start in parent:
+    for start in before:
         path: list[str] = []
         at: str | None = start
-        while at in parent and at not in seen:
+        while at is not None and at in before and at not in seen:
             seen.add(at)
             path.append(at)
-            at = parent[at]
-        if at in path:
+            at = before[at]
+        if at is not None and at in path:
             found.append(path[path.index(at) :])
     return found
 

@@ -23,33 +23,32 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise, uncertain
-from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.car.log import SLOWEST_M_S, drive_of, first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import (
+    SLOWEST_M_S,
     CarQuantities,
     Inflation,
     car_start,
     car_system,
+    drive_of,
+    first_yaw_rate,
     frozen_parameters,
+    lateral_measurements,
     state_units,
     virtual_sensors,
 )
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.observability import ExtraSensor
 from veridyn.observe.drifting import DriftingStates, followed_drifts
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import Smoother, filter_of, refuse_smoother
+from veridyn.observe.filters.methods import EKF, UKF, Smoother, filter_of, refuse_smoother
 from veridyn.observe.filters.run import Smoothed, in_order, run, smooth
-from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.observation import Observation
+from veridyn.observe.observation import Observation, Reading, Virtual
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
-from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.settings import ObserveSettings, ParameterBounds
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.system import Continuous
-from veridyn.observe.virtual import Reading, Virtual
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_checks import log_faults

@@ -24,20 +24,22 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
-from veridyn.observe.filters.compiled_step import CompiledStep, SensorRows, filter_record
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import copy, multiply, spread, step_noise
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
+    CompiledStep,
     FilterRecord,
     SampleRows,
+    SensorRows,
     begin_step,
     corrected,
     ended,
+    filter_record,
     go_on,
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import copy, multiply, spread, step_noise
 from veridyn.observe.filters.update import Passage
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
@@ -331,11 +333,14 @@ class PlainStep(CallableStep):
         if t == start:
             p.F[:] = self._one_matrix
         else:
-            if callable(system.Q):
-                s.W[:] = system.density(x, before, start, t - start)
-            x, p.F[:], slopes = system.move_with_slopes(x, before, start, t - start)
-            if slopes is not None:
-                s.A[:] = slopes
+            over = (x, before, start, t - start)
+            if isinstance(system, Continuous):
+                if callable(system.Q):
+                    s.W[:] = system.density(*over)
+                x, p.F[:], s.A[:] = system.move_with_slopes(*over)
+            else:
+                s.W[:] = system.noise(*over)
+                x, p.F[:] = system.move_and_jacobian(*over)
         if callable(system.R):
             f.sensors[:], f.noisy[0] = system.sensor_noise(t), 1
         p.x[:] = x

@@ -5,9 +5,8 @@
 
 Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. States without any uncertainty take no part:
 all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted,
-:func:`project` with the bounds of estimated parameters (its reference is :meth:`veridyn.observe.bounds.ParameterBounds.project`), and
+:func:`project` with the bounds of estimated parameters (its reference is :meth:`veridyn.observe.settings.ParameterBounds.project`), and
 :func:`put_results`, which writes all of it into one row, in the order of :class:`~veridyn.observe.filters.update.PassageLayout`.
-:func:`correct_compiled` is the door for Python.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, core, kept, opened, summing
-from veridyn.observe.bounds import BOUND_PASSES
-from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
+from veridyn.mechanics.compiled import Codes, Matrix, Numbers, Vector, core, summing
+from veridyn.observe.filters.update import LOG_2PI
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
+from veridyn.observe.settings import BOUND_PASSES
 
 OUTLIER = int(Status.OUTLIER)
 DONE, CERTAIN, NOT_POSITIVE = 0, 1, 2  # a reading and a state without any uncertainty; a noise R that is none
@@ -274,46 +273,6 @@ def _absorb(i: int, size: int, c: Corrected) -> bool:
     return True
 
 
-class _Given(NamedTuple):
-    """One correction as the door hands it over."""
-
-    P: Matrix
-    H: Matrix
-    R: Matrix
-    residual: Vector
-    flags: Codes
-    limit: float
-    c: Corrected
-
-
-@kept
-def _correct(address: NDArray[np.int64]) -> int:
-    d = opened(address, _Given)
-    return correct_into(d.P, d.H, d.R, d.residual, d.flags, d.limit, d.c)
-
-
-def correct_compiled(
-    P: Array,
-    expected: Expectation,
-    innovations: Array,
-    flags: NDArray[np.int8],
-    gate: float | None = None,
-    considered: NDArray[np.bool_] | None = None,
-) -> Correction:
-    """:func:`veridyn.observe.filters.update.correct` by machine code: same arguments, same answer to rounding, same faults."""
-    c = corrected_of(len(P), len(innovations), considered)
-    limit = np.inf if gate is None else threshold(gate)
-    P, H, R, nu = (np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations))
-    given = _Given(P=P, H=H, R=R, residual=nu, flags=np.array(flags, dtype=np.int8), limit=limit, c=c)
-    code = _correct(Bound(given).address)
-    if code == NOT_POSITIVE:
-        raise not_positive()
-    if code == CERTAIN:
-        raise certain(float(c.statistics[VARIANCE]))
-    nis, dof, log_likelihood, _ = c.statistics.tolist()
-    return Correction(c.dx, c.P, c.innovations, c.variances, c.status, nis, int(dof), log_likelihood, c.K)
-
-
 @core
 def put_results(out: Array, after: Array, x: Array, P: Array, F: Array, H: Array, c: Corrected) -> None:
     """The state `after` the correction `c`, and what became of the readings, into `out`.
@@ -338,15 +297,6 @@ def put_results(out: Array, after: Array, x: Array, P: Array, F: Array, H: Array
     at = _row(out, at, c.dx)
     at = _rows(out, at, c.K)
     _rows(out, at, H)
-
-
-@core
-def refuses(c: Corrected) -> bool:
-    """Whether the gate has refused a reading."""
-    count = 0
-    for j in range(len(c.status)):
-        count += 1 if c.status[j] == OUTLIER else 0
-    return count > 0
 
 
 @core

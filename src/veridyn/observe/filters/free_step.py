@@ -15,9 +15,9 @@ from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.channels import Readout
+from veridyn.mechanics.natural.equations.elimination import product
+from veridyn.mechanics.natural.equations.terms import constrain, set_rates
 from veridyn.mechanics.natural.equations.wheels import WheelRoom
-from veridyn.mechanics.natural.kernels.elimination import product
-from veridyn.mechanics.natural.kernels.terms import constrain, set_rates
 from veridyn.mechanics.natural.steps.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.steps.free_kernel import (
     NEAR_RATIO,
@@ -33,14 +33,10 @@ from veridyn.mechanics.natural.steps.free_kernel import (
     set_load,
 )
 from veridyn.mechanics.natural.steps.free_model import FreeModel
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import EXACT, INTEGRATOR, spread
-from veridyn.observe.filters.machine_step import MachineStep
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     FilterRecord,
     SampleRows,
-    add_bias,
     add_sub_step,
     begin_step,
     corrected,
@@ -50,33 +46,16 @@ from veridyn.observe.filters.step import (
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import EXACT, INTEGRATOR, spread
+from veridyn.observe.filters.machine_step import MachineStep
+from veridyn.observe.filters.natural_step import PointSensors, expect_points, point_sensors
 from veridyn.observe.machine import MachineSystem
 
 
-class BilinearRows(NamedTuple):
-    """Forms yᵀ G v of many rows, entry by entry: row after row, `start` (r + 1,), the places in y and v, and the numbers."""
-
-    start: Numbers
-    left: Numbers
-    right: Numbers
-    value: Vector
-
-
-class FreeSensors(NamedTuple):
-    """What sensors read but for their bias: rows a·y + yᵀ G q̇ + yᵀ D q̈; a heading is the angle of its row and of the row `other`, −1 for
-    all else."""
-
-    a: BilinearRows
-    G: BilinearRows
-    D: BilinearRows
-    other: Numbers  # (m,)
-
-
 class FreeWork(NamedTuple):
-    """What is found on the way. r rows of sensors, f freedoms, s slips, k forces and slips, p prescribed coordinates."""
+    """What is found on the way. f freedoms, s slips, k forces and slips, p prescribed coordinates."""
 
-    rows: Vector  # (r,)
-    by_z: Matrix  # (r, 2f + k)
     push: Matrix  # (f, k)
     step: Matrix  # (2f + s, 2f + k)
     before: Matrix  # (2f + s, 2f + s + forces): A and B where the step starts
@@ -93,7 +72,7 @@ class FreeFilter(NamedTuple):
     filter: FilterRecord  # what acts: values of the loads, then place, rate and acceleration of prescribed coordinates
     tables: FreeTables
     room: FreeRoom
-    sensors: FreeSensors
+    sensors: PointSensors
     work: FreeWork
     known: Numbers  # (2,) whether there are factors, and whether the state of the step before is closed, Φ_q in hand
 
@@ -118,7 +97,8 @@ def _step(s: FreeFilter, dt: float, out: Array) -> int:
     if not _predict(s, dt, placed):
         s.known[0] = 0
         return REFERENCE
-    _expect(s)
+    w = s.room
+    expect_points(s.sensors, f, f.found.x, w.qdd, w.R, w.qd_z, w.S)
     if not corrected(f):
         return REFERENCE
     code = ended(f, f.gate.used[0] == 0 or _retract(s), out)
@@ -301,57 +281,6 @@ def _step_derivative(s: FreeFilter, h: float) -> bool:
 
 
 @core
-def _expect(s: FreeFilter) -> None:
-    """y and H of the sensors at the instant in hand."""
-    r, p, own, w, t = s.sensors, s.filter.found, s.work, s.room, s.tables
-    n, f = len(w.qdd), w.R.shape[1]
-    k = len(t.unknown) + len(w.begun)
-    every = 2 * f + k
-    for j in range(len(own.rows)):
-        for c in range(every):
-            own.by_z[j, c] = 0.0
-        total = 0.0
-        for e in range(r.a.start[j], r.a.start[j + 1]):
-            i, value = r.a.left[e], r.a.value[e]
-            total += value * (p.x[i] if i < n else 1.0)
-            if i < n:
-                for c in range(f):
-                    own.by_z[j, c] += value * w.R[i, c]
-        for e in range(r.G.start[j], r.G.start[j + 1]):
-            i, l, value = r.G.left[e], r.G.right[e], r.G.value[e]
-            y = p.x[i] if i < n else 1.0
-            total += value * y * p.x[n + l]
-            for c in range(f):
-                own.by_z[j, c] += value * y * w.qd_z[l, c]
-                own.by_z[j, f + c] += value * y * w.R[l, c]
-            if i < n:
-                for c in range(f):
-                    own.by_z[j, c] += value * p.x[n + l] * w.R[i, c]
-        for e in range(r.D.start[j], r.D.start[j + 1]):
-            i, l, value = r.D.left[e], r.D.right[e], r.D.value[e]
-            y = p.x[i] if i < n else 1.0
-            total += value * y * w.qdd[l]
-            for c in range(every):
-                own.by_z[j, c] += value * y * w.S[l, c]
-            if i < n:
-                for c in range(f):
-                    own.by_z[j, c] += value * w.qdd[l] * w.R[i, c]
-        own.rows[j] = total
-    for j in range(len(p.y)):
-        other, x = r.other[j], own.rows[j]
-        reading = x
-        for c in range(every):
-            p.H[j, c] = own.by_z[j, c]
-        if other >= 0:
-            y = own.rows[other]
-            square = max(x * x + y * y, 1e-18)
-            reading = np.arctan2(y, x)
-            for c in range(every):
-                p.H[j, c] = (x * own.by_z[other, c] - y * own.by_z[j, c]) / square
-        add_bias(s.filter, j, reading, p.x[2 * n + k :], every)  # pyright: ignore[reportArgumentType]
-
-
-@core
 def _retract(s: FreeFilter) -> bool:
     """x ⊞ dx: along R, then closed; forces, slips and biases are added. Prescribed coordinates stay where they are."""
     t, w, led, p, d = s.tables, s.room, s.work.led, s.filter.found, s.filter.corrected.dx
@@ -382,26 +311,17 @@ class FreeStep(MachineStep):
 
     def __init__(self, system: MachineSystem, gate: float | None) -> None:
         model = cast(FreeModel, system.model)
-        f, k, still = system.f, system.extra, model.loads()
-        self._still = np.concatenate([still.values, np.ravel(still.motion)])
-        super().__init__(free_steps, system, len(self._still), gate)
-        table, tables = cast(Readout, system.table), free_tables(model)
+        f, k, tables = system.f, system.extra, free_tables(model)
+        super().__init__(free_steps, system, gate, lambda loads: np.concatenate([loads.values, loads.motion.ravel()]))
         self._wheels = WheelRoom(model.system.wheels)  # which keeps the code of tyres for as long as it is called
-        size, forces, rows = 2 * f + len(model.inner), len(model.unknown), len(table.a)
+        size, forces, led = 2 * f + len(model.inner), len(model.unknown), len(model.prescribed)
         self._bound = Bound(
             FreeFilter(
                 filter=self._filter,
                 tables=tables,
                 room=free_room(model, tables, self._wheels.wheels),
-                sensors=FreeSensors(
-                    a=_bilinear(table.a[:, :, None]),
-                    G=_bilinear(table.G),
-                    D=_bilinear(table.D),
-                    other=table.other.astype(np.int64),
-                ),
+                sensors=point_sensors(cast(Readout, system.table), 2 * f + k),
                 work=FreeWork(
-                    rows=np.zeros(rows),
-                    by_z=np.zeros((rows, 2 * f + k)),
                     push=np.zeros((f, k)),
                     step=np.zeros((size, 2 * f + k)),
                     before=np.zeros((size, size + forces)),
@@ -409,40 +329,8 @@ class FreeStep(MachineStep):
                     left=np.zeros((size, size)),
                     pivot=np.zeros(size, dtype=np.int64),
                     column=np.zeros(size),
-                    led=np.zeros(still.motion.shape),
+                    led=np.zeros((3, led)),
                 ),
                 known=np.zeros(2, dtype=np.int64),
             )
         )
-        self._places = self._where(model, system.inputs)
-
-    def _where(self, model: FreeModel, inputs: tuple[str, ...]) -> list[int]:
-        """Where each input goes: among the values of the loads, or in the motion of prescribed coordinates, row by row behind them."""
-        mechanism, places = model.system.mechanism, model.system.forces.places
-        first, count, found = len(self._still) - 3 * len(mechanism.prescribed), len(mechanism.prescribed), list[int]()
-        for name in inputs:
-            symbol, _, rest = name.partition(".")
-            if name in places:
-                found.append(places[name])
-            else:
-                row = ("q", "qd", "qdd").index(symbol)
-                found.append(first + row * count + mechanism.prescribed.index(rest))
-        return found
-
-    def _acting(self, inputs: Array) -> Array:
-        """Inputs as they are given; those that are not stay as the model has them."""
-        acting = np.tile(self._still, (len(inputs), 1))
-        acting[:, self._places[: inputs.shape[1]]] = inputs[:, : len(self._places)]
-        return acting
-
-
-def _bilinear(table: Array) -> BilinearRows:
-    """The numbers of forms (r, n + 1, n) that are not zero."""
-    row, left, right = np.nonzero(table)
-    start = np.searchsorted(row, np.arange(len(table) + 1))
-    return BilinearRows(
-        start.astype(np.int64),
-        left.astype(np.int64),
-        right.astype(np.int64),
-        np.ascontiguousarray(table[row, left, right]),
-    )

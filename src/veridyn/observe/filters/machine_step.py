@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -33,12 +34,25 @@ def compiled_step(system: MachineSystem, gate: float | None, about: Array | None
 
 
 class MachineStep(CompiledStep):
-    """Steps of a machine on which so many numbers act."""
+    """Steps of a machine; `packed`: what acts, from the loads of its model as machine code takes them."""
 
-    def __init__(self, kernel: Kernel, system: MachineSystem, acting: int, gate: float | None) -> None:
+    def __init__(
+        self, kernel: Kernel, system: MachineSystem, gate: float | None, packed: Callable[[Any], Array]
+    ) -> None:
+        def acting(given: Mapping[str, float] | None = None) -> Array:
+            return packed(system.model.loads(given))
+
+        self._still = acting()
+        self._places = [int(np.argmax(acting({name: 1.0}) != acting({name: 0.0}))) for name in system.inputs]
         numbers = system.nq + system.nv + system.extra + len(system.drifting) + 1
         rows = SensorRows(system.R, np.asarray(system.table.bias), system.selector, system.wraps)
         kind = ERROR_MODELS[system.error_model]
         super().__init__(
-            kernel, filter_record(system, numbers, acting, gate, rows, system.density, system.longest, kind)
+            kernel, filter_record(system, numbers, len(self._still), gate, rows, system.density, system.longest, kind)
         )
+
+    def _acting(self, inputs: Array) -> Array:
+        """Inputs as they are given; those that are not stay as the model has them."""
+        acting = np.tile(self._still, (len(inputs), 1))
+        acting[:, self._places[: inputs.shape[1]]] = inputs[:, : len(self._places)]
+        return acting

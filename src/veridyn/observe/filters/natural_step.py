@@ -15,21 +15,18 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.natural.channels import Readout
-from veridyn.mechanics.natural.kernels.tangent import Found, Model, Room, close, found_of, room_of
-from veridyn.mechanics.natural.kernels.terms import turned
+from veridyn.mechanics.natural.equations.tangent import Found, Model, Room, close, found_of, room_of
+from veridyn.mechanics.natural.equations.terms import turned
 from veridyn.mechanics.natural.steps.minimal import advance
 from veridyn.mechanics.natural.steps.model import Charts
-from veridyn.observe.filters.compiled_step import as_rows
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import spread
-from veridyn.observe.filters.machine_step import MachineStep
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     STRAINED,
     FilterRecord,
     SampleRows,
     add_bias,
     add_sub_step,
+    as_rows,
     begin_step,
     corrected,
     ended,
@@ -37,18 +34,97 @@ from veridyn.observe.filters.step import (
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import spread
+from veridyn.observe.filters.machine_step import MachineStep
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Belief
 
 
-class Sensors(NamedTuple):
-    """What sensors read but for their bias, h = a·y + yᵀ G q̇ + yᵀ D q̈, with y = (q, 1)."""
+class BilinearRows(NamedTuple):
+    """Forms yᵀ G v of many rows, entry by entry: row after row, `start` (r + 1,), the places in y and v, and the numbers."""
 
-    a: Matrix  # (m, n + 1)
-    G: Cube  # (m, n + 1, n)
-    D: Cube
-    moves: bool
-    accelerates: bool
+    start: Numbers
+    left: Numbers
+    right: Numbers
+    value: Vector
+
+
+class PointSensors(NamedTuple):
+    """What sensors read but for their bias: rows a·y + yᵀ G q̇ + yᵀ D q̈ with y = (q, 1); a heading is the angle of its row and of the row
+    `other`, −1 for all else. The last two are room."""
+
+    a: BilinearRows
+    G: BilinearRows
+    D: BilinearRows
+    other: Numbers  # (m,)
+    rows: Vector  # (r,)
+    by_z: Matrix  # (r, 2f + k)
+
+
+def point_sensors(table: Readout, every: int) -> PointSensors:
+    """The sensors of a table for machine code, whose derivatives are by so many states."""
+    parts = (_bilinear(table.a[:, :, None]), _bilinear(table.G), _bilinear(table.D))
+    return PointSensors(*parts, table.other.astype(np.int64), np.zeros(len(table.a)), np.zeros((len(table.a), every)))
+
+
+def _bilinear(table: Array) -> BilinearRows:
+    """The numbers of forms (r, n + 1, n) that are not zero."""
+    row, left, right = np.nonzero(table)
+    start = np.searchsorted(row, np.arange(len(table) + 1))
+    return BilinearRows(
+        start.astype(np.int64),
+        left.astype(np.int64),
+        right.astype(np.int64),
+        np.ascontiguousarray(table[row, left, right]),
+    )
+
+
+@core
+def expect_points(r: PointSensors, g: FilterRecord, x: Array, qdd: Array, R: Array, qd_z: Array, qdd_x: Array) -> None:
+    """y and H of the sensors in the state x = (q, q̇, …), from ∂q/∂z, ∂q̇/∂z and ∂q̈/∂(z, ż, u)."""
+    p, n, f, every = g.found, len(qdd), R.shape[1], r.by_z.shape[1]
+    for j in range(len(r.rows)):
+        for c in range(every):
+            r.by_z[j, c] = 0.0
+        total = 0.0
+        for e in range(r.a.start[j], r.a.start[j + 1]):
+            i, value = r.a.left[e], r.a.value[e]
+            total += value * (x[i] if i < n else 1.0)
+            if i < n:
+                for c in range(f):
+                    r.by_z[j, c] += value * R[i, c]
+        for e in range(r.G.start[j], r.G.start[j + 1]):
+            i, l, value = r.G.left[e], r.G.right[e], r.G.value[e]
+            y = x[i] if i < n else 1.0
+            total += value * y * x[n + l]
+            for c in range(f):
+                r.by_z[j, c] += value * y * qd_z[l, c]
+                r.by_z[j, f + c] += value * y * R[l, c]
+            if i < n:
+                for c in range(f):
+                    r.by_z[j, c] += value * x[n + l] * R[i, c]
+        for e in range(r.D.start[j], r.D.start[j + 1]):
+            i, l, value = r.D.left[e], r.D.right[e], r.D.value[e]
+            y = x[i] if i < n else 1.0
+            total += value * y * qdd[l]
+            for c in range(every):
+                r.by_z[j, c] += value * y * qdd_x[l, c]
+            if i < n:
+                for c in range(f):
+                    r.by_z[j, c] += value * qdd[l] * R[i, c]
+        r.rows[j] = total
+    for j in range(len(p.y)):
+        other, reading = r.other[j], r.rows[j]
+        for c in range(every):
+            p.H[j, c] = r.by_z[j, c]
+        if other >= 0:
+            along, across = r.rows[j], r.rows[other]
+            square = max(along * along + across * across, 1e-18)
+            reading = np.arctan2(across, along)
+            for c in range(every):
+                p.H[j, c] = (along * r.by_z[other, c] - across * r.by_z[j, c]) / square
+        add_bias(g, j, reading, x[2 * n + every - 2 * f :], every)  # pyright: ignore[reportArgumentType]
 
 
 class Loads(NamedTuple):
@@ -56,8 +132,6 @@ class Loads(NamedTuple):
 
     weight: Vector  # (n,)
     constant: Matrix  # (n, values)
-    values: Vector  # as the model has them
-    inputs: Numbers  # places of the values that come with the readings
     active: Numbers
     turnings: Cube  # (active, n, n + 1)
 
@@ -75,22 +149,19 @@ class NaturalWork(NamedTuple):
     slopes_z: Matrix  # (f, 2f + k): of z̈
     push: Matrix  # (f, k)
     d: Vector  # (states,)
-    slopes: Vector  # (n + 1,)
-    by_qd: Vector  # (n,)
-    by_qdd: Vector
 
 
 class NaturalFilter(NamedTuple):
     """A filter on one mechanism over one set of independent coordinates."""
 
-    filter: FilterRecord  # what acts: the inputs
+    filter: FilterRecord  # what acts: values of the loads
     model: Model
     density: Vector  # (states,) of positions, white accelerations, forces, biases
     weights: Matrix  # (n, f): R times these is the strain of the set
     strained: float  # from which strain on other sets are looked at
     linear: bool  # along the tangent at the state `about`
     about: Vector
-    sensors: Sensors
+    sensors: PointSensors
     loads: Loads
     work: NaturalWork
     begun: Numbers  # (2,) how the last step ended, and sub-steps that it has done where it is to go on
@@ -119,7 +190,8 @@ def _step(s: NaturalFilter, dt: float, out: Array) -> int:
     code = _move(s, dt, begin)
     if code != DONE:
         return code
-    _read(s, s.about if linear else p.x)
+    at = s.work.found
+    expect_points(s.sensors, f, s.about if linear else p.x, at.qdd, at.R, at.qd_z, at.qdd_x)
     if linear and not _follow_tangent(s, dt):
         return REFERENCE
     spread(f.P, p.F, p.Q, dt, p.product, p.G, p.P)
@@ -138,7 +210,7 @@ def _move(s: NaturalFilter, dt: float, begin: int) -> int:
         for i in range(len(p.x)):
             p.x[i] = s.about[i] if s.linear else g.x[i]
     again = count == 0 or s.linear  # whether the instant after the last sub-step is not the one the sensors read
-    for i in range(len(s.loads.inputs)):
+    for i in range(len(g.now)):
         again = again or g.before[i] != g.now[i]
     for k in range(begin, count + 1 if again else count):
         reading = k == count
@@ -184,15 +256,13 @@ def _follow_tangent(s: NaturalFilter, dt: float) -> bool:
 
 
 @core
-def _set_loads(s: NaturalFilter, inputs: Array, x: Array) -> bool:
-    """The forces that act on the mechanism in the state x; False where an input is not finite."""
+def _set_loads(s: NaturalFilter, acting: Array, x: Array) -> bool:
+    """The forces that act on the mechanism in the state x; False where a load is not finite."""
     l, w, B, n = s.loads, s.work, s.model.B, len(s.work.load)
-    for i in range(len(l.values)):
-        w.values[i] = l.values[i]
-    for i in range(len(l.inputs)):
-        if not np.isfinite(inputs[i]):
+    for i in range(len(acting)):
+        if not np.isfinite(acting[i]):
             return False
-        w.values[l.inputs[i]] = inputs[i]
+        w.values[i] = acting[i]
     for i in range(n):
         total = 0.0
         for j in range(len(w.values)):
@@ -242,43 +312,6 @@ def _gather(s: NaturalFilter, h: float, first: bool) -> None:
 
 
 @core
-def _read(s: NaturalFilter, x: Array) -> None:
-    """y and H of the sensors in the state x, at the instant in hand."""
-    r, p, w, at = s.sensors, s.filter.found, s.work, s.work.found
-    n, f, k = len(w.load), len(s.model.z), s.model.B.shape[1]
-    for j in range(len(p.y)):
-        for i in range(n):
-            w.by_qd[i], w.by_qdd[i] = 0.0, 0.0
-        total = 0.0
-        for i in range(n + 1):
-            yi = x[i] if i < n else 1.0
-            slope = r.a[j, i]
-            if r.moves:
-                for l in range(n):
-                    slope += r.G[j, i, l] * x[n + l]
-                    w.by_qd[l] += r.G[j, i, l] * yi
-            if r.accelerates:
-                for l in range(n):
-                    slope += r.D[j, i, l] * at.qdd[l]
-                    w.by_qdd[l] += r.D[j, i, l] * yi
-            w.slopes[i] = slope
-            total += slope * yi
-        add_bias(s.filter, j, total, x[2 * n + k :], 2 * f + k)
-        for c in range(f):
-            by_z, by_zd = 0.0, 0.0
-            for i in range(n):
-                by_z += w.slopes[i] * at.R[i, c] + w.by_qd[i] * at.qd_z[i, c]
-                by_zd += w.by_qd[i] * at.R[i, c]
-            p.H[j, c], p.H[j, f + c] = by_z, by_zd
-        for c in range(2 * f + k):
-            by_x = 0.0
-            if r.accelerates:
-                for i in range(n):
-                    by_x += w.by_qdd[i] * at.qdd_x[i, c]
-            p.H[j, c] = by_x + (p.H[j, c] if c < 2 * f else 0.0)
-
-
-@core
 def _difference(s: NaturalFilter, a: Array, b: Array, out: Array) -> None:
     """The way from the state b to the state a, in the coordinates of the set."""
     z, n, f = s.model.z, len(s.work.load), len(s.model.z)
@@ -324,10 +357,7 @@ class NaturalStep(MachineStep):
         self._sets: dict[int, Bound] = {}
         first = charts.first.system
         n, f, k, states, forces = first.n, system.f, system.extra, len(system.states), first.forces
-        table = cast(Readout, system.table)  # mechanisms have no other
-        inputs = np.array([forces.places[name] for name in system.inputs], dtype=np.int64)
-        self._defaults = forces.values[inputs]
-        super().__init__(natural_steps, system, len(inputs), gate)
+        super().__init__(natural_steps, system, gate, lambda loads: loads.values)
         self._parts = NaturalFilter(
             filter=self._filter,
             model=charts.first.bound.record,
@@ -336,18 +366,10 @@ class NaturalStep(MachineStep):
             strained=np.inf,
             linear=about is not None,
             about=np.zeros(len(self._filter.x)) if about is None else as_rows(about),
-            sensors=Sensors(
-                a=as_rows(table.a),
-                G=as_rows(table.G),
-                D=as_rows(table.D),
-                moves=table.moves,
-                accelerates=table.accelerates,
-            ),
+            sensors=point_sensors(cast(Readout, system.table), 2 * f + k),  # mechanisms have no other
             loads=Loads(
                 weight=as_rows(forces.weight[:-1]),
                 constant=as_rows(forces.constant),
-                values=as_rows(forces.values),
-                inputs=inputs,
                 active=forces.active.astype(np.int64),
                 turnings=as_rows(forces.turning[forces.active]),
             ),
@@ -362,9 +384,6 @@ class NaturalStep(MachineStep):
                 slopes_z=np.zeros((f, 2 * f + k)),
                 push=np.zeros((f, k)),
                 d=np.zeros(states),
-                slopes=np.zeros(n + 1),
-                by_qd=np.zeros(n),
-                by_qdd=np.zeros(n),
             ),
             begun=np.zeros(2, dtype=np.int64),
         )
@@ -380,13 +399,6 @@ class NaturalStep(MachineStep):
                 return 0
             done = super()._done(belief, given)
         return done
-
-    def _acting(self, inputs: Array) -> Array:
-        """Inputs as they are given, those that are not as the model has them."""
-        acting = np.tile(self._defaults, (len(inputs), 1))
-        count = min(inputs.shape[1], acting.shape[1])
-        acting[:, :count] = inputs[:, :count]
-        return acting
 
     def _address(self, belief: Belief) -> NDArray[np.int64]:
         number, system = int(belief.x[-1]), self._system

@@ -19,10 +19,7 @@ from veridyn.mechanics.tree.steps.model import TreeModel
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel, call_step
 from veridyn.mechanics.tree.steps.states import set_unknown
-from veridyn.observe.filters.correction import DONE
-from veridyn.observe.filters.covariance import INTEGRATOR, spread
-from veridyn.observe.filters.machine_step import MachineStep
-from veridyn.observe.filters.step import (
+from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     FilterRecord,
     SampleRows,
@@ -36,6 +33,9 @@ from veridyn.observe.filters.step import (
     sub_steps,
     take,
 )
+from veridyn.observe.filters.correction import DONE
+from veridyn.observe.filters.covariance import INTEGRATOR, spread
+from veridyn.observe.filters.machine_step import MachineStep
 from veridyn.observe.machine import TURNS, MachineSystem
 from veridyn.observe.system import System
 
@@ -246,11 +246,7 @@ class TreeStep(MachineStep):
     def __init__(self, system: MachineSystem, gate: float | None) -> None:
         model: Any = system.model
         f, k, record = system.f, system.extra, model.kernels.record
-        self._still = np.concatenate(model.loads())
-        self._zero = np.concatenate(model.loads(dict.fromkeys(system.inputs, 0.0)))
-        units = [np.concatenate(model.loads({name: 1.0})) for name in system.inputs]
-        self._by_input = np.array([u - self._zero for u in units]).reshape(-1, len(self._zero))
-        super().__init__(tree_steps, system, len(self._zero), gate)
+        super().__init__(tree_steps, system, gate, np.concatenate)
         self._held = list[object]()
         readings, sensed = self._connected(system, model)
         self._bound = Bound(
@@ -278,9 +274,6 @@ class TreeStep(MachineStep):
         super().refresh(steps)
         record = self._bound.record
         record.W[record.I[tree.ENOUGH]] = ENOUGH if steps > 1 else 0.0
-
-    def _acting(self, inputs: Array) -> Array:
-        return self._zero + inputs @ self._by_input if inputs.shape[1] else np.tile(self._still, (len(inputs), 1))
 
     def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes.

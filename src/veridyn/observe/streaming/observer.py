@@ -20,7 +20,6 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
-from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.consistency.health import Repeats, Silence
 from veridyn.observe.drifting import DriftingStates, drifting_states
 from veridyn.observe.filters.filter import Filter
@@ -29,13 +28,13 @@ from veridyn.observe.filters.update import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.model_error import with_given_density
+from veridyn.observe.observation import Virtual, placed_quantities, quantity_of
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.settings import ObserveSettings, ParameterBounds
 from veridyn.observe.streaming.stream import GuardedStream, StreamStep, as_vector, guarded_stream, statuses
 from veridyn.observe.system import System
-from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
 
 if TYPE_CHECKING:
     from veridyn.observe.car.observation import DriverInputs, ObservedCar

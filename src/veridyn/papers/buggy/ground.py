@@ -24,7 +24,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.filter import Passing, starting_belief
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
-from veridyn.papers.buggy.following import follow_by_forces
 from veridyn.papers.buggy.machine import INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
     FOLLOWING_S,
@@ -38,7 +37,7 @@ from veridyn.papers.buggy.observers import (
     score_track,
     standing_start,
 )
-from veridyn.papers.buggy.tracking import BuggyTrack, TrackRoom
+from veridyn.papers.buggy.tracking import BuggyTrack, TrackRoom, follow_by_forces
 from veridyn.papers.buggy.trials import Workers
 
 GROUND_S = 40.0  # s

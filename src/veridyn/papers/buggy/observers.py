@@ -34,7 +34,7 @@ seconds is a walk of density σ²/τ. Over the .15 s of a relaxation length, for
     about z                      the same at half the wheelbase: one axle's tyres are stiffer than the model's, the other's softer
     along                        2 %/√3 of the mass times that acceleration
 
-Correction by forces alone is that of :mod:`veridyn.papers.buggy.following`.
+Correction by forces alone is that of :mod:`veridyn.papers.buggy.tracking`.
 
 Errors are rms by quantity as in Tables 5 and 6 of paper 003; the NEES says whether an observer knows them.
 """
@@ -55,9 +55,8 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
+from veridyn.observe.filters.methods import EKF, ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with
@@ -66,9 +65,8 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.buggy.drive import RATE, BuggyTruth, Standing, settle
-from veridyn.papers.buggy.following import follow_by_forces
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
-from veridyn.papers.buggy.tracking import NEES_EVERY, SKIP, BuggyTrack, tracked_run
+from veridyn.papers.buggy.tracking import NEES_EVERY, SKIP, BuggyTrack, follow_by_forces, tracked_run
 from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 

@@ -10,7 +10,10 @@ from veridyn.arrays import Array
 from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
 from veridyn.papers.buggy.ground import COARSE_GPS, START_M, START_RAD, SURVEY_SIGMA, GroundRun
-from veridyn.papers.buggy.inputs import (
+from veridyn.papers.buggy.machine import CONTACT, CORNERS
+from veridyn.papers.buggy.observers import QUANTITIES, UNITS, Scored
+from veridyn.papers.buggy.study import LARGEST, TABLES, BuggyRun, BuggyStudy
+from veridyn.papers.buggy.trials import (
     NAMES,
     PRESSURE_SIGMA,
     RACK_SIGMA,
@@ -18,9 +21,6 @@ from veridyn.papers.buggy.inputs import (
     TORQUE_SIGMA,
     InputRun,
 )
-from veridyn.papers.buggy.machine import CONTACT, CORNERS
-from veridyn.papers.buggy.observers import QUANTITIES, UNITS, Scored
-from veridyn.papers.buggy.study import LARGEST, TABLES, BuggyRun, BuggyStudy
 from veridyn.report.blocks import Animation, Block, Figure, Table
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import number

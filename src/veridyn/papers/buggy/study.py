@@ -23,7 +23,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.ground import GROUND_S, START_RAD, GroundRun, coarse_sensors, ground_run, uncertain
-from veridyn.papers.buggy.inputs import InputRun, input_run
 from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
 from veridyn.papers.buggy.observers import (
     INPUTS,
@@ -45,9 +44,11 @@ from veridyn.papers.buggy.trials import (
     OUTAGE_S,
     SILENT,
     FaultRun,
+    InputRun,
     Outage,
     Workers,
     fault_runs,
+    input_run,
     outages,
 )
 from veridyn.progress import Progress, silent

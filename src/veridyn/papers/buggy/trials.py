@@ -1,4 +1,4 @@
-"""Trials of the buggy's observers: half a minute without GPS, and every sensor failing in turn.
+"""Trials of the buggy's observers: half a minute without GPS, every sensor failing in turn, and inputs as sensors have them.
 
 Without GPS the buggy drives a circle of a minute with the receiver silent for half of it. Each run draws its vehicle: rolling resistance,
 the radius and stiffness of each tyre, and the mass of the chassis. Seeds of sensor noise alone would prove nothing, since the error of dead
@@ -8,11 +8,16 @@ When a sensor fails, the observer is asked which one it was. The best observer r
 one without edges would fall silent at every stop. What is named comes from the innovations alone
 (:mod:`veridyn.observe.consistency.findings`). Torque and rack are inputs and have no innovations: a wrong one shows in several
 sensors at once.
+
+Paper 003 measures wheel torque, brake pressure and the rack's place (section 4.1.1). The buggy speeds up on a circle, rolls, and brakes.
+One torque sensor, on the rear right wheel, stands for both wheels and is wrong by a gain; a pressure sensor stands for all four brakes; a
+potentiometer reads the rack, whose rate is that of its command. Each has white noise. The observers have the same logs twice, with exact
+inputs and with these, and their settings do not change: what noise of inputs costs each is what differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -26,9 +31,9 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import SEVERAL, SensorFinding, sensor_findings
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
+from veridyn.papers.buggy.drive import DRIVES, BuggyDrive, BuggyTruth, brake_channels, driven
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
     MODEL_ERROR,
@@ -38,12 +43,12 @@ from veridyn.papers.buggy.observers import (
     BuggyObserver,
     Scored,
     best_observer,
+    run_observers,
     score_track,
     scored,
     standing_start,
 )
-from veridyn.progress import Progress, silent
-from veridyn.threads import usable_threads
+from veridyn.progress import Progress, silent, usable_threads
 
 OUTAGE_S, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent
 FULL, CRUISE, EASED = 100.0, 38.0, 20.0  # N*m on each rear wheel until EASED seconds, and after
@@ -292,3 +297,69 @@ def fault_runs(model: Machine, truth: BuggyTruth, seed: int, workers: Workers | 
         return FaultRun(fault, begins, sensor_findings(found, changed), scored(found, truth))
 
     yield from (workers or Workers()).shared(work, (None, *FAULTS), MOST_WHOLE_AT_ONCE)
+
+
+TORQUE, PRESSURE = 200.0, 15.0  # N*m on each rear wheel; bar
+EASED_SHARE, BRAKED_SHARE, RELEASED_SHARE = (
+    0.60,
+    0.70,
+    0.90,
+)  # shares of the drive: torque until the first, brakes between the others
+PRESSED_S = 0.1  # s, in which the pressure rises and falls
+# Deviations of the sensors (chosen): a strain gauge of 1 % of 300 N*m whose gain is 2 % wrong, a gauge of 1 % of 20 bar, and a
+# potentiometer of a thousandth of a stroke of 0.1 m.
+TORQUE_SIGMA, TORQUE_GAIN, PRESSURE_SIGMA, RACK_SIGMA = 3.0, 1.02, 0.2, 1e-4
+NAMES = ("error_ekf", "force", "ekf")
+
+
+@dataclass(frozen=True, eq=False)
+class InputRun:
+    """The drive with braking, and the scores of the observers with `exact` and with `measured` inputs."""
+
+    truth: BuggyTruth
+    exact: Mapping[str, Scored]
+    measured: Mapping[str, Scored]
+
+
+def braking(duration: float, resistance: float) -> BuggyTruth:
+    """The drive: speeding up, rolling, braking, rolling."""
+
+    def torque(t: float) -> float:
+        return TORQUE if t < EASED_SHARE * duration else 0.0
+
+    def pressure(t: float) -> float:
+        up, down = (np.clip((t - share * duration) / PRESSED_S, 0.0, 1.0) for share in (BRAKED_SHARE, RELEASED_SHARE))
+        return float(PRESSURE * (up - down))
+
+    how = BuggyDrive(duration=duration, rack=RACK)
+    return driven(buggy(rolling_resistance=resistance), how, torque=torque, pressure=pressure)
+
+
+def with_measured_inputs(log: Experiment, truth: BuggyTruth, rng: np.random.Generator) -> Experiment:
+    """The log with torque, pressure and rack as their sensors read them."""
+    assert truth.pressure is not None  # of a drive with braking
+    count = len(truth.t)
+    read = TORQUE_GAIN * truth.torque + TORQUE_SIGMA * rng.standard_normal(count)
+    torques = [replace(log[name], values=read) for name in DRIVES]
+    brakes = brake_channels(truth.t, truth.pressure + PRESSURE_SIGMA * rng.standard_normal(count))
+    rack = replace(log["q.rack"], values=log["q.rack"].values + RACK_SIGMA * rng.standard_normal(count))
+    return log.replacing(*torques, *brakes, rack)
+
+
+def input_run(
+    model: Machine, resistance: float, duration: float, seed: int, workers: Workers | None = None
+) -> InputRun:
+    """One drive, and three observers along both of its logs."""
+    rng = np.random.default_rng([seed, 8])
+    workers = workers or Workers()
+    (truth,), start = workers.shared(lambda seconds: braking(seconds, resistance), [duration]), standing_start(model)
+    log = truth.log(rng, model.sensors)
+    logs = {"exact": log, "measured": with_measured_inputs(log, truth, rng)}
+
+    def work(job: tuple[str, str]) -> Scored:
+        return score_track(dict(run_observers(model, logs[job[0]], start, names=(job[1],)))[job[1]], truth)
+
+    jobs = [(case, name) for case in logs for name in NAMES]
+    found = dict(zip(jobs, workers.shared(work, jobs), strict=True))
+    exact, measured = ({name: found[case, name] for name in NAMES} for case in logs)
+    return InputRun(truth, exact, measured)

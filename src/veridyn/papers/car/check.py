@@ -35,9 +35,8 @@ from veridyn.papers.car.log import CarKinematics, from_log, needed
 from veridyn.papers.car.machine import TABLE_II, car_20, estimated_33
 from veridyn.papers.car.sensors import UNITS, CarSensors, kind_of, sensors_2006
 from veridyn.papers.car.simulator import description as eq
-from veridyn.papers.car.simulator.description import Vehicle
+from veridyn.papers.car.simulator.description import Vehicle, straight
 from veridyn.papers.car.simulator.equations import instant
-from veridyn.papers.car.simulator.manoeuvre import straight
 from veridyn.papers.car.simulator.run import drive, settle
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.findings import Finding, Findings, Kind, beyond

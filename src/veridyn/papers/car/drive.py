@@ -29,9 +29,9 @@ from veridyn.papers.car.knowledge import CarKnown, informed
 from veridyn.papers.car.log import CarKinematics, from_log
 from veridyn.papers.car.machine import TEN_ROWS, car_20, estimated_33
 from veridyn.papers.car.sensors import CarSensors, kind_of, sensed, sensors_2002, sensors_2006
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.manoeuvre import (
+from veridyn.papers.car.simulator.description import (
     KMH,
+    Vehicle,
     VehicleManoeuvre,
     ramp_steer,
     restless,

@@ -17,7 +17,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.estimators.likelihood import Scan, force_noise, periodic_data, scan
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.plant import plant_of
-from veridyn.identify.excitation.problem import Growth
+from veridyn.identify.excitation.problem import Growth, correlation
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
@@ -270,9 +270,3 @@ def series_of(plan: ExcitationPlan) -> FourierTrajectory:
     """The Fourier series of a plan that was asked for one."""
     assert isinstance(plan.trajectory, FourierTrajectory)
     return plan.trajectory
-
-
-def correlation(covariance: Array) -> Array:
-    """(11): the correlation of estimates."""
-    d = np.sqrt(np.diag(covariance))
-    return covariance / np.outer(d, d)

@@ -6,6 +6,7 @@ the same drive is identified and observed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,9 +15,9 @@ from pydantic import Field, model_validator
 from veridyn.mechanics.single_track import READINGS
 from veridyn.model.graph import Formulation
 from veridyn.model.single_track import CarNoise
-from veridyn.observe.filters.filter import Late
+from veridyn.observe.filters.filter import Filter, Late
+from veridyn.observe.observation import Kind
 from veridyn.observe.readings import InputHold
-from veridyn.observe.virtual import Kind
 from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
@@ -98,6 +99,14 @@ class FilterSettings(StudySection):
     sample, as a measured force does."""
     drifts: bool | tuple[str, ...] = True
     """Whether parameters that the model file marks as drifting are estimated with the state, or which of them."""
+
+    def method(self) -> Filter:
+        """The filter of this name, with its settings."""
+        from veridyn.observe.filters.methods import FILTERS  # here: it brings all filters along
+
+        return FILTERS[self.name](
+            gate=self.gate, late=self.late, horizon=math.inf if self.horizon is None else self.horizon
+        )
 
 
 class ProcessNoiseSettings(StudySection):

@@ -30,7 +30,7 @@ from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import uncertain
-from veridyn.observe.car.log import NEEDED
+from veridyn.observe.car.system import NEEDED
 from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.guessing import Guess, time_column, time_lines, time_unit, unit_fits
 from veridyn.studies.config.template import beside, check_missing, column_lines, head_lines, study_name, wrapped

@@ -15,9 +15,9 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, did_you_mean
-from veridyn.identify.car.innovations import Innovations, fit_car, swapped_axles_fault
-from veridyn.identify.car.result import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
+from veridyn.identify.car_fit import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
 from veridyn.identify.diagnosis.delays import Delays
+from veridyn.identify.estimators.innovations import Innovations, fit_car, swapped_axles_fault
 from veridyn.identify.validation import Validation
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Channel, Experiment
@@ -46,7 +46,7 @@ from veridyn.studies.config.observe import CarIdentifyFile, CarNoiseSettings, Ca
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, fingerprint, limits_missed, parameter_row
 from veridyn.studies.run.estimation import IdentifiedDrive, IdentifyRun
-from veridyn.studies.run.observer import filter_of_study, model_file, named_car
+from veridyn.studies.run.machine import model_file, named_car
 from veridyn.studies.run.recordings import StudyDrive, single_log, spread_log
 
 TRAINED = 0.7  # of the log, where the study names no span
@@ -90,7 +90,7 @@ def study_filter(loaded: Loaded[Any]) -> Filter:
     ]
     if faults:
         raise loaded.error(faults)
-    method = filter_of_study(f)
+    method = f.method()
     if type(method) not in METHODS:
         asked = f"filter '{f.name}'"
         fault = loaded.fault(

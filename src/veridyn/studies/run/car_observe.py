@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
-from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
-from veridyn.identify.car.result import CarFit
+from veridyn.identify.car_fit import CarFit
+from veridyn.identify.estimators.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import CarNoise, uncertain, with_tyre
-from veridyn.observe.car.log import PathNoise, lateral_measurements, path_start, path_system
 from veridyn.observe.car.observation import CarObservation, follow_car, observed_car, run_car
+from veridyn.observe.car.system import PathNoise, lateral_measurements, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
-from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import Smoother
+from veridyn.observe.filters.methods import EKF, Smoother
 from veridyn.observe.filters.run import run, smooth
 from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.observation import Reading
 from veridyn.observe.result import Estimates, Track
-from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import CHANNELS, DriveLog, wheel_scales
 from veridyn.studies.config.observe import CarObserveFile

@@ -206,7 +206,7 @@ def run_drive_excite(loaded: Loaded[DriveExciteFile], progress: Progress = silen
             hint = did_you_mean(name, list(known))
             raise loaded.error_at(("accept", name), f"'{name}' is no number of these drives.", hint=hint)
     missed = tuple(
-        f"{name}: σ of {known[name].sigma:.3g} {known[name].unit} is promised, and at most {limit:g} is accepted."
+        f"{name}: σ of {known[name].sigma:.3g} {known[name].unit} is predicted, and at most {limit:g} is accepted."
         for name, limit in study.accept.items()
         if not known[name].sigma <= limit
     )

@@ -27,6 +27,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
+from veridyn.progress import usable_threads
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings, Executing, ExecutorSettings
 from veridyn.studies.config.study import Loaded, dotted
@@ -34,14 +35,13 @@ from veridyn.studies.identification import Estimation, IdentificationStudy
 from veridyn.studies.result import ParameterRow, Result, Run
 from veridyn.studies.run.machine import FIT, Closing
 from veridyn.symbolic.gpu import open_gpu
-from veridyn.threads import usable_threads
 from veridyn.version import __version__
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along; a design of motions needs none of the others
-    from veridyn.identify.car.result import CarFit
+    from veridyn.identify.car_fit import CarFit
     from veridyn.identify.cutoff import Cutoff
     from veridyn.identify.estimators.trust import Trust
-    from veridyn.identify.friction.ladder import FrictionLadder
+    from veridyn.identify.friction_ladder import FrictionLadder
     from veridyn.signals.drive import Line
     from veridyn.studies.run.recordings import StudyDrive
 

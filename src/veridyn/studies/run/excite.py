@@ -335,7 +335,7 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
         check_name(loaded, ("accept", name), name, plan.names, "base parameter")
         sigma = float(plan.sigma[plan.names.index(name)])
         if sigma > most:
-            missed.append(f"{name} is promised a deviation of {sigma:.4g}, and at most {most:.4g} was to be.")
+            missed.append(f"{name}: the predicted deviation is {sigma:.4g}, and at most {most:.4g} is accepted.")
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), s.model))}
     return ExcitationStudy(machine, plant, plan, closed_samples(plant, t, np.stack(x)), tuple(missed), inputs)
 
@@ -350,7 +350,7 @@ def _noise(loaded: Loaded[ExciteFile], plant: Plant) -> Noise:
             ("noise", "sigma"), f"no deviation is given for {', '.join(missing)}.", hint="Give all or none."
         )
     if missing:
-        what = "no noise is given, so 1 N or N*m is assumed on every row: only ratios of the promised deviations count."
+        what = "no noise is given, so 1 N or N*m is assumed on every row: only ratios of the predicted deviations are meaningful."
         hint = "Give noise: {sigma: {row: …}}: the residual of a first identification, or what a torque shows at rest."
         warn(IdentificationWarning, loaded.fault(("noise",), what, hint=hint))
     s = np.array([n.sigma.get(row, 1.0) for row in plant.rows])

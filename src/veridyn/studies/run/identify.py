@@ -33,7 +33,7 @@ from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
-from veridyn.identify.friction.ladder import FrictionLadder, friction_ladder
+from veridyn.identify.friction_ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
@@ -95,7 +95,7 @@ def run_identify(
     machine: Machine | None = None,
     estimation: Estimation | None = None,
 ) -> IdentifyRun:
-    """Read, mend, filter, estimate, judge and suspect, as the study file says; `machine` and `estimation` in place of its own.
+    """Read and filter the logs, estimate, validate and diagnose, as the study file says; `machine` and `estimation` in place of its own.
 
     Of a car of a few numbers, what its drive shows of it.
     """

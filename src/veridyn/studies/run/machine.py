@@ -14,7 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault, Faults, FileError, IdentificationError, ModelError, did_you_mean
+from veridyn.errors import (
+    CapabilityError,
+    DataError,
+    Fault,
+    Faults,
+    FileError,
+    IdentificationError,
+    ModelError,
+    did_you_mean,
+)
 from veridyn.files.archive import load
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
@@ -34,6 +43,7 @@ from veridyn.model.graph import GRAVITY, Formulation
 from veridyn.model.link import Link
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
+from veridyn.model.single_track import NO_CAR
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
 
@@ -87,6 +97,42 @@ def fitted_machine(loaded: Loaded[Any], at: Place, text: str, unexcited: float |
                 hint = "Excite them, identify with a prior, or write unexcited: 0.3, which takes 30 % of their typical sizes."
             faults.append(loaded.fault(at, f.what, f.expected, f.found, hint))
         raise loaded.error(faults) from error
+
+
+def existing_file(loaded: Loaded[Any], text: str, at: tuple[str, ...]) -> Path:
+    """A file that the study names, refused where it is not there."""
+    file = loaded.path(text, at)
+    if not file.is_file():
+        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
+        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
+    return file
+
+
+def model_file(loaded: Loaded[Any]) -> Path:
+    """The file that describes the machine: a model file, or that of a fit."""
+    s = loaded.study
+    if s.model.fit:
+        return fit_file(loaded, ("model", "fit"), s.model.fit)
+    return existing_file(loaded, s.model.file, ("model", "file"))
+
+
+def named_machine(loaded: Loaded[Any]) -> Machine:
+    """The machine of the section ``model``, from its file or from a fit, in its own formulation, with all its sensors."""
+    s, file = loaded.study, model_file(loaded)
+    if s.model.fit:
+        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
+    return load_model(file)
+
+
+def named_car(loaded: Loaded[Any]) -> Machine:
+    """The car of the section ``model``; a machine of bodies and joints is refused."""
+    car = named_machine(loaded)
+    if car.car is None:
+        what, hint = "this machine is no car of a few numbers.", "Leave out formulation: single_track."
+        found, place = f"{car.name}, formulation: {car.formulation}", "fit" if loaded.study.model.fit else "file"
+        fault = loaded.fault(("model", place), what, "a model file with the section car", found, hint)
+        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=loaded.file.name)
+    return car
 
 
 def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:

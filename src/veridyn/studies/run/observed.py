@@ -17,14 +17,13 @@ from veridyn.errors import DataError, Fault
 from veridyn.files.machine.write import model_text
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.car.log import STATE_UNITS
+from veridyn.observe.car.system import STATE_UNITS
 from veridyn.observe.consistency.findings import cause_lines, named_findings, observation_findings, prediction_findings
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.predictions import check_figures
 from veridyn.observe.measurements import Status
-from veridyn.observe.observation import Observation
+from veridyn.observe.observation import Observation, Reading
 from veridyn.observe.result import ObserverFinding, Track
-from veridyn.observe.virtual import Reading
 from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.result import ParameterRow, Result, Run, csv_text, limits_missed, parameter_row
@@ -32,7 +31,7 @@ from veridyn.studies.run.machine import IDENTIFIED
 from veridyn.studies.run.observe_log import gaps, withheld_figures
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
-    from veridyn.identify.car.result import CarFit
+    from veridyn.identify.car_fit import CarFit
     from veridyn.studies.run.recordings import StudyDrive
 
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)

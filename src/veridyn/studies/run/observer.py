@@ -1,19 +1,18 @@
-"""The observer that a study of kind observe describes: its machine with the sensors that the log has, and a filter.
+"""The observer that a study of kind observe describes: its machine with the sensors that the log has, and a filter; and its run.
 
-It is checked before any log is read.
+It is checked before any log is read. Its run gives states with deviations, virtual sensors with bands, and how far to trust them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veridyn.errors import CapabilityError, DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.files.machine.load import load_model
+from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
 from veridyn.mechanics.natural.equations.position import start_of
@@ -27,22 +26,22 @@ from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.single_track import NO_CAR
-from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.observe import tuned
+from veridyn.observe.observation import Observation, Virtual, quantity_of
+from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.observe import FilterSettings, ObserveFile, PlaceSettings
+from veridyn.studies.config.observe import ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import fit_file, fitted_machine
-from veridyn.studies.run.observe_log import beside, derived_faults
+from veridyn.studies.result import fingerprint
+from veridyn.studies.run.machine import existing_file, model_file, named_machine
+from veridyn.studies.run.observe_log import beside, derived_faults, observed_log, withhold
+from veridyn.studies.run.observed import ObserveRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,23 +57,6 @@ class Described:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     base: tuple[str, ...] = ()
-
-
-def existing_file(loaded: Loaded[Any], text: str, at: tuple[str, ...]) -> Path:
-    """A file that the study names, refused where it is not there."""
-    file = loaded.path(text, at)
-    if not file.is_file():
-        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
-    return file
-
-
-def model_file(loaded: Loaded[Any]) -> Path:
-    """The file that describes the machine: a model file, or that of a fit."""
-    s = loaded.study
-    if s.model.fit:
-        return fit_file(loaded, ("model", "fit"), s.model.fit)
-    return existing_file(loaded, s.model.file, ("model", "file"))
 
 
 def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[Machine, Described]:
@@ -112,25 +94,6 @@ def _in_points(machine: Machine) -> Described:
         outputs=_outputs(machine.sensors, machine.dimension),
         base=BASE_NAMES if not points and machine.base == "free" else (),
     )
-
-
-def named_machine(loaded: Loaded[Any]) -> Machine:
-    """The machine of the section ``model``, from its file or from a fit, in its own formulation, with all its sensors."""
-    s, file = loaded.study, model_file(loaded)
-    if s.model.fit:
-        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
-    return load_model(file)
-
-
-def named_car(loaded: Loaded[Any]) -> Machine:
-    """The car of the section ``model``; a machine of bodies and joints is refused."""
-    car = named_machine(loaded)
-    if car.car is None:
-        what, hint = "this machine is no car of a few numbers.", "Leave out formulation: single_track."
-        found, place = f"{car.name}, formulation: {car.formulation}", "fit" if loaded.study.model.fit else "file"
-        fault = loaded.fault(("model", place), what, "a model file with the section car", found, hint)
-        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=loaded.file.name)
-    return car
 
 
 def _machine(loaded: Loaded[ObserveFile]) -> Machine:
@@ -224,11 +187,6 @@ def observer_of(loaded: Loaded[ObserveFile]) -> PreparedObserver:
     return PreparedObserver(system.model.form, setup, system, wanted)
 
 
-def filter_of_study(f: FilterSettings) -> Filter:
-    """The filter that a section ``filter`` names, with its settings."""
-    return FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon)
-
-
 def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
@@ -291,7 +249,7 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
         input_hold=f.input_hold,
         drifts=f.drifts,
     )
-    return ObserverSetup(filter_of_study(f), settings)
+    return ObserverSetup(f.method(), settings)
 
 
 def _checked(
@@ -345,3 +303,54 @@ def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
 
 def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:
     return Marker(on.body, on.at, on.axis, on.side) if isinstance(on, PlaceSettings) else on
+
+
+def observe_study(
+    loaded: Loaded[Any], progress: Progress = silent, clock: Callable[[], float] = time.process_time
+) -> ObserveRun:
+    """Observe what a study file of kind observe names: a machine, or a car of a few numbers along a drive.
+
+    `step_microseconds` is processor time by `clock` over the samples; choosing the noise, learning the model's error and compiling are
+    left out.
+    """
+    if loaded.study.of_a_drive:
+        from veridyn.studies.run.car_observe import observe_drive  # here: it brings the equations of a car along
+
+        return observe_drive(loaded, progress)
+    return _observe_machine(loaded, progress, clock)
+
+
+def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Callable[[], float]) -> ObserveRun:
+    s = loaded.study
+    prepared = observer_of(loaded)
+    log_file = existing_file(loaded, s.log.file, ("log", "file"))
+    log, findings = observed_log(loaded, prepared.system, log_file)
+    readings = measurements_of(prepared.system, log, prepared.setup.settings.input_hold)
+    table = prepared.system.table
+    owners = [table.sensors[k] for k in table.owner]
+    readings = withhold(loaded, readings, [i.name for i in owners], [i.delay for i in owners])
+    learns = prepared.setup.settings.model_error == "learned"
+    prepared, readings, tuning = prepared.tuned(s, readings, progress, learns)
+    setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual
+    found = observe_with(setup, machine, readings, progress, tuning)
+    spent = _step_microseconds(found, clock)
+    skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
+    if not found.estimates.dof[skip:].any():
+        what = "no reading is left to judge the filter by."
+        shown = f"{s.settle:g} s of a log that lasts {found.t[-1] - found.t[0]:.3g} s"
+        fault = loaded.fault(("settle",), what, found=shown, hint="Is the unit of log.time right?")
+        raise loaded.error(fault)
+    inputs = {
+        "study": fingerprint(loaded.text),
+        "model": fingerprint(model_file(loaded)),
+        "log": fingerprint(log_file),
+    }
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
+
+
+def _step_microseconds(found: Observation, clock: Callable[[], float]) -> float:
+    """The time of one sample of the run, made once more now that its noise is known and its code is made."""
+    assert found.made_by is not None
+    begin = clock()
+    found.made_by.repeated()
+    return 1e6 * (clock() - begin) / len(found)

@@ -29,11 +29,10 @@ from veridyn.simulate.simulator import Prescribed, exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.machine import model_path, own_formulation
-from veridyn.studies.run.observer import named_car
-from veridyn.studies.run.simulation.inputs import OfTime, duration_of, given_inputs
-from veridyn.studies.run.simulation.records import named_sensors, perfect_sensors, read_log, same_start
-from veridyn.studies.run.simulation.setups import as_signals, mechanism_setup, tree_setup
+from veridyn.studies.run.machine import model_path, named_car, own_formulation
+from veridyn.studies.run.simulation_inputs import OfTime, duration_of, given_inputs
+from veridyn.studies.run.simulation_records import named_sensors, perfect_sensors, read_log, same_start
+from veridyn.studies.run.simulation_setups import as_signals, mechanism_setup, tree_setup
 
 FEW = 4  # samples that are run first, so that the time of a run is not that of compiling
 OPEN = 1e-6  # m: constraints that open wider are told

@@ -10,6 +10,7 @@ import pytest
 import veridyn as vd
 from strangers.graph_machines import seven_joint_arm
 from strangers.natural_mechanisms import PLANE_BASES, SPACE_BASES, fourbar, random_body, random_mechanism, unit
+from strangers.natural_steps import index3_step, natural_step
 from veridyn.errors import DataError, ModelError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
@@ -27,8 +28,7 @@ from veridyn.mechanics.natural.equations.forces import forces_of, mass_matrix_of
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.natural.equations.position import independent, position, start_of, velocity
 from veridyn.mechanics.natural.equations.system import system_of, with_parameter_slopes
-from veridyn.mechanics.natural.steps.index3 import index3_step
-from veridyn.mechanics.natural.steps.integrate import NaturalMethod, natural_step
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod
 from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -204,7 +204,7 @@ def test_compiled_steps_are_those_of_numpy() -> None:
     by_numpy = by_machine = initial_state(system, {"q1": 0.6}, {"q1": 1.3})
     for _ in range(5):
         by_numpy = index3_step(system, by_numpy, 1e-3, system.forces.values, how)
-        by_machine = natural_step(system, by_machine, 1e-3, method=NaturalMethod(stabilisation=how, engine="compiled"))
+        by_machine = natural_step(system, by_machine, 1e-3, method=NaturalMethod(stabilisation=how))
     assert by_machine.q == pytest.approx(by_numpy.q, abs=1e-9)
     assert by_machine.qd == pytest.approx(by_numpy.qd, abs=1e-7)
 

@@ -19,11 +19,11 @@ from veridyn.model.elements.element import motor_inertia, offset, spring, strut
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Marker
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import EKF
+from veridyn.observe.observation import Virtual, quantity_of
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.virtual import Virtual, quantity_of
 
 PLANAR = ("ZZ", "MX", "MY", "M")
 

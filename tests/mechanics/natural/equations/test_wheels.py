@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from strangers.natural_steps import index3_step
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.steps.index3 import index3_step, index3_steps
+from veridyn.mechanics.natural.steps.index3 import index3_steps
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.closure import close

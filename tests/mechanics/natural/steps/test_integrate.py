@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import pytest
 
 from strangers.natural_mechanisms import fourbar, rack_and_pinion
+from strangers.natural_steps import natural_step
 from strangers.pinocchio_natural import Stranger, natural
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.natural.description.mechanism import Mechanism
@@ -18,7 +17,6 @@ from veridyn.mechanics.natural.steps.integrate import (
     NaturalMethod,
     constraint_errors,
     integrate_natural,
-    natural_step,
 )
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.tree import Tree
@@ -30,10 +28,10 @@ from veridyn.spatial.rotations import MDH
 PHI, PHI_DOT = 2.53083926, -2.5638753  # FACTS 6, at 4 s: DOP853 and Pinocchio agree to 1e-10
 
 
-def four_bar_error(step: float, engine: Literal["numpy", "compiled"]) -> float:
+def four_bar_error(step: float) -> float:
     system = system_of(fourbar())
     start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
-    motion = integrate_natural(system, [0.0, 4.0], start, method=NaturalMethod(step=step, engine=engine))
+    motion = integrate_natural(system, [0.0, 4.0], start, method=NaturalMethod(step=step))
     return float(motion.column("phi")[-1] - PHI)
 
 
@@ -54,7 +52,7 @@ def test_four_bar_at_five_milliseconds() -> None:
 
 
 def test_four_bar_at_one_millisecond_and_its_order() -> None:
-    fine, coarse = four_bar_error(1e-3, "compiled"), four_bar_error(5e-3, "numpy")
+    fine, coarse = four_bar_error(1e-3), four_bar_error(5e-3)
     assert abs(fine) <= 5e-5
     assert np.log(coarse / fine) / np.log(5.0) == pytest.approx(2.0, abs=0.1)
 
@@ -176,7 +174,7 @@ def test_loads_change_with_time() -> None:
     )
     assert np.array_equal(quiet.q[:6], pushed.q[:6])
     assert pushed.column("phi")[-1] > quiet.column("phi")[-1] + 1e-3
-    once = natural_step(system, start, 1e-2, method=NaturalMethod(step=1e-2, engine="compiled"))
+    once = natural_step(system, start, 1e-2, method=NaturalMethod(step=1e-2))
     assert np.array_equal(once.q, quiet.q[1])
 
 

@@ -13,7 +13,7 @@ from veridyn.mechanics.natural.equations.position import position, start_of
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.model.point_parts import Angle, Point, uniform_bar
-from veridyn.observe.jacobian import check_jacobian
+from veridyn.observe.system import check_jacobian
 
 NONE = np.zeros(0)
 

@@ -11,10 +11,16 @@ from veridyn.mechanics.ground.road import Bump, rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.contact import LinearTyre
-from veridyn.papers.car.simulator.description import Steering, Vehicle, WheelCarrier
+from veridyn.papers.car.simulator.description import (
+    Steering,
+    Vehicle,
+    VehicleManoeuvre,
+    WheelCarrier,
+    speed_variation,
+    straight_braking,
+)
 from veridyn.papers.car.simulator.equations import instant
 from veridyn.papers.car.simulator.forces import Aerodynamics
-from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre, speed_variation, straight_braking
 from veridyn.papers.car.simulator.run import drive, settle, to_motion
 from veridyn.papers.car.simulator.tables import WheelTables
 from veridyn.spatial.inertia import INERTIAL

@@ -12,10 +12,9 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
 from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.contact import LinearTyre
-from veridyn.papers.car.simulator.description import Vehicle
-from veridyn.papers.car.simulator.forces import Aerodynamics
-from veridyn.papers.car.simulator.manoeuvre import (
+from veridyn.papers.car.simulator.description import (
     KMH,
+    Vehicle,
     VehicleManoeuvre,
     ramp_steer,
     sinusoidal_steering,
@@ -24,6 +23,7 @@ from veridyn.papers.car.simulator.manoeuvre import (
     straight,
     straight_braking,
 )
+from veridyn.papers.car.simulator.forces import Aerodynamics
 from veridyn.papers.car.simulator.run import drive, settle, to_motion, truth
 
 CAR = Vehicle()

@@ -1,1 +1,1 @@
-"""The equations of a mechanism: geometry, constraints, mass and forces, position problems, and accelerations in several forms."""
+"""The equations of a mechanism: geometry, constraints, mass, forces, positions and accelerations, in NumPy and as machine code."""

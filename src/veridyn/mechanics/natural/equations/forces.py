@@ -116,7 +116,7 @@ def _moments(b: RigidBody, basis: Basis) -> tuple[Array, Fault | None]:
 
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.natural.kernels.law_code import LawCode
+    from veridyn.mechanics.natural.equations.law_code import LawCode
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class NaturalLaws:
     @cached_property
     def code(self) -> LawCode:
         """Their programs; loading the compiler waits until a law asks for it."""
-        from veridyn.mechanics.natural.kernels.law_code import law_code
+        from veridyn.mechanics.natural.equations.law_code import law_code
 
         made = law_code(self.elements, self.mechanism.index, self.mechanism.friction_speed)
         return made._replace(gain=self.gains)
@@ -176,7 +176,7 @@ class NaturalLaws:
 
     def _each(self, q: Array, qd: Array) -> list[tuple[Element, float, float, list[tuple[bool, Array, float]]]]:
         """Element, parameter, f, and of each line that it reads: whether of rates, its row (n,) and ∂f/∂x."""
-        from veridyn.mechanics.natural.kernels.law_code import FIRST, evaluate_law, law_rows
+        from veridyn.mechanics.natural.equations.law_code import FIRST, evaluate_law, law_rows
 
         t = self.code
         room, out = np.zeros((FIRST + law_rows(t), 3)), []

@@ -36,10 +36,10 @@ Indices = NDArray[np.intp]
 
 
 if TYPE_CHECKING:
+    from veridyn.mechanics.natural.equations.elimination import Elimination
+    from veridyn.mechanics.natural.equations.tangent import Slopes
+    from veridyn.mechanics.natural.equations.terms import Tables
     from veridyn.mechanics.natural.equations.wheels import WheelTable
-    from veridyn.mechanics.natural.kernels.elimination import Elimination
-    from veridyn.mechanics.natural.kernels.tangent import Slopes
-    from veridyn.mechanics.natural.kernels.terms import Tables
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,14 +96,14 @@ class NaturalSystem:
     @cached_property
     def tables(self) -> Tables:
         """The constants of the compiled step; loading the compiler waits until somebody asks."""
-        from veridyn.mechanics.natural.kernels.terms import tables_of
+        from veridyn.mechanics.natural.equations.terms import tables_of
 
         return tables_of(self.mass, self.constraints, self.forces)
 
     @cached_property
     def elimination(self) -> Elimination:
         """The order in which the compiled step eliminates, planned when somebody asks."""
-        from veridyn.mechanics.natural.kernels.elimination import elimination_of
+        from veridyn.mechanics.natural.equations.elimination import elimination_of
 
         parts = (self.mass, self.constraints, self.forces, self.wheels, self.tables, self.guess)
         return elimination_of(*parts, len(self.mechanism.added), self.turns)
@@ -206,7 +206,7 @@ def slopes_of(system: NaturalSystem, machine: Machine, names: Sequence[str]) -> 
     faults.raise_if_any(ModelError, machine.name)
     parts = zip(*found, strict=True) if found else ()
     made = [np.ascontiguousarray(part) for part in parts]
-    from veridyn.mechanics.natural.kernels.tangent import Slopes, no_slopes  # loads the compiler
+    from veridyn.mechanics.natural.equations.tangent import Slopes, no_slopes  # loads the compiler
 
     return Slopes(*made) if made else no_slopes(system.n, system.tables)
 

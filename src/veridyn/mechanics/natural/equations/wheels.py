@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core
-from veridyn.mechanics.ground.road import Road, fill_surface, road_at
+from veridyn.mechanics.ground.road import road_at
 from veridyn.mechanics.ground.tyres import Tyre
 from veridyn.mechanics.natural.equations.forces import moment_map
 from veridyn.mechanics.natural.equations.geometry import Geometry
@@ -115,28 +115,6 @@ class WheelForces:
     rates_qd: Array
     rates_s: Array
 
-    def condensed(self, h: float, begun: Array, s: Array) -> CondensedWheels:
-        """The tyres with slips that follow the trapezoidal rule s = begun + h/2 ṡ: Newton's step for s, put into the other equations."""
-        half = 0.5 * h
-        N = np.linalg.inv(np.eye(len(s)) - half * self.rates_s)
-        gain = self.Q_s @ N
-        left = begun + half * self.rates - s
-        K, C = -(self.Q_q + half * gain @ self.rates_q), -(self.Q_qd + half * gain @ self.rates_qd)
-        by_q, by_qd = half * N @ self.rates_q, half * N @ self.rates_qd
-        return CondensedWheels(self.Q + gain @ left, K, C, N @ left, by_q, by_qd)
-
-
-@dataclass(frozen=True, eq=False)
-class CondensedWheels:
-    """Q, K and C of tyres whose slips follow; ds = `step` + `by_q` dq + `by_qd` dq̇."""
-
-    Q: Array
-    K: Array
-    C: Array
-    step: Array
-    by_q: Array
-    by_qd: Array
-
 
 @dataclass(frozen=True, eq=False)
 class WheelTable:
@@ -203,19 +181,6 @@ class WheelTable:
             Q_s[:, own] = push.T @ D[:6, 12:]
             rates[own], rates_q[own], rates_qd[own], rates_s[own, own] = f[6:], by_q[6:], by_qd[6:], D[6:, 12:]
         return WheelForces(Q, rates, Q_q, Q_qd, Q_s, rates_q, rates_qd, rates_s)
-
-
-def plane_of(road: Road) -> Plane:
-    """The tangent plane of a road below a place."""
-    packed = road.packed
-
-    def plane(x: Array, y: Array) -> Array:
-        out = np.empty((3, len(x)))
-        fill_surface(packed, np.ascontiguousarray(x), np.ascontiguousarray(y), out)
-        out[0] -= out[1] * x + out[2] * y
-        return out
-
-    return plane
 
 
 def wheels_of(geometry: Geometry) -> WheelTable:

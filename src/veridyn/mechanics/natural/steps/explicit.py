@@ -20,9 +20,7 @@ from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.dense import size_of
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation
-from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.equations.wheels import WheelRoom, Wheels, add_wheels, roll, slip_rate
-from veridyn.mechanics.natural.kernels.elimination import (
+from veridyn.mechanics.natural.equations.elimination import (
     Elimination,
     Factors,
     factorised,
@@ -30,7 +28,8 @@ from veridyn.mechanics.natural.kernels.elimination import (
     set_tangent,
     solved,
 )
-from veridyn.mechanics.natural.kernels.terms import (
+from veridyn.mechanics.natural.equations.system import NaturalSystem
+from veridyn.mechanics.natural.equations.terms import (
     Scratch,
     Tables,
     acting,
@@ -40,6 +39,7 @@ from veridyn.mechanics.natural.kernels.terms import (
     set_second_rates,
     turned,
 )
+from veridyn.mechanics.natural.equations.wheels import WheelRoom, Wheels, add_wheels, roll, slip_rate
 from veridyn.mechanics.system.run_record import call_law
 from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, Tableau, check_size, tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD

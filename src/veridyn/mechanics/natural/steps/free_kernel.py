@@ -15,8 +15,7 @@ from veridyn.arrays import Array
 from veridyn.errors import CapabilityError
 from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Places, Vector, core, summing
 from veridyn.mechanics.dense import size_of
-from veridyn.mechanics.natural.equations.wheels import Wheels, add_wheels, roll, slip_rate
-from veridyn.mechanics.natural.kernels.elimination import (
+from veridyn.mechanics.natural.equations.elimination import (
     Elimination,
     SymmetricPlan,
     SymmetricRoom,
@@ -26,7 +25,7 @@ from veridyn.mechanics.natural.kernels.elimination import (
     symmetric_plan,
     symmetric_room,
 )
-from veridyn.mechanics.natural.kernels.terms import (
+from veridyn.mechanics.natural.equations.terms import (
     Scratch,
     Tables,
     acting,
@@ -34,6 +33,7 @@ from veridyn.mechanics.natural.kernels.terms import (
     scratch_of,
     set_second_rates,
 )
+from veridyn.mechanics.natural.equations.wheels import Wheels, add_wheels, roll, slip_rate
 from veridyn.mechanics.natural.steps.free_model import EXACT_MULTIPLIERS, FreeModel
 
 CLOSED_RATIO = 1e-10  # of constraints, relative to the square of the machine's size

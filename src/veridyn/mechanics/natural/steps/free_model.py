@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation
@@ -33,16 +33,15 @@ from veridyn.mechanics.natural.equations.freedoms import (
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.equations.wheels import WheelForces
-from veridyn.mechanics.natural.steps.index3 import index3_step
+from veridyn.mechanics.natural.steps.index3 import index3_steps
 from veridyn.mechanics.natural.steps.model import InPoints
 from veridyn.mechanics.tree.loops.assembly import splitting
-from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.steps.states import BASE_RATES, reported_attitude
+from veridyn.mechanics.tree.steps.states import BASE_RATES, led_inputs, named_start, reported_attitude
 from veridyn.model.machine import Machine
 from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
-from veridyn.spatial.rotations import angles_of, rotation_vector, rpy
+from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
 CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's size
 MAX_CLOSING_STEPS = 20
@@ -135,23 +134,18 @@ class FreeModel(InPoints, OneSet):
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """What may act from outside: numbers of loads, and q.C, qd.C and qdd.C of prescribed coordinates."""
-        loads = tuple(self.system.forces.places)
-        led = self.system.mechanism.prescribed
-        return (*loads, *(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in led))
+        return (*self.system.forces.places, *led_inputs(self.prescribed))
 
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> FreeInputs:
         """What the inputs by name do; not given, loads are as in the model and prescribed coordinates at zero."""
-        values, motion = self.system.forces.values.copy(), np.zeros((3, len(self.system.mechanism.prescribed)))
+        places, led = self.system.forces.places, led_inputs(self.prescribed)
+        values, motion = self.system.forces.values.copy(), np.zeros(len(led))
         for name, value in (given or {}).items():
             if name not in self.inputs:
                 raise DataError(f"there is no input '{name}'.", where=self.name, hint=did_you_mean(name, self.inputs))
-            number = float(np.asarray(value, dtype=np.float64))
-            symbol, _, rest = name.partition(".")
-            if name in self.system.forces.places:
-                values[self.system.forces.places[name]] = number
-            else:
-                motion[("q", "qd", "qdd").index(symbol), self.system.mechanism.prescribed.index(rest)] = number
-        return FreeInputs(values, motion)
+            into, at = (values, places[name]) if name in places else (motion, led.index(name))
+            into[at] = float(np.asarray(value, dtype=np.float64))
+        return FreeInputs(values, motion.reshape(3, -1))
 
     @cached_property
     def start_unknown(self) -> Array:
@@ -272,11 +266,13 @@ class FreeModel(InPoints, OneSet):
         """The instant an index-3 step h later; `F` (2f + 2w, 2f + k) by the trapezoidal rule on the derivatives here and there."""
         before = self.instant(q, qd, u, acting.later(since), derivative)
         end = acting.later(since + h)
-        forces = u[: len(self.unknown)]
-        system = self._pushed(self.held(end), before.q, forces)
+        forces, n, m = u[: len(self.unknown)], self.n, self.system.constraints.m
+        push = self._columns(self.freedoms.rows(before.q)).T @ forces
         start = NaturalState(0.0, before.q, before.qd, before.qdd, before.multipliers, u[len(self.unknown) :])
-        found = index3_step(system, start, h, acting.values, EXACT_MULTIPLIERS)
-        after = self.instant(found.q, found.qd, np.concatenate([forces, found.slips]), end, derivative)
+        _ = self.system.elimination  # planned here once: systems that are held take it over
+        one, values = np.array([h]), acting.values[None]
+        row = index3_steps(self.held(end), start, one, values, EXACT_MULTIPLIERS, push=push)[0]
+        after = self.instant(row[:n], row[n : 2 * n], np.concatenate([forces, row[3 * n + m :]]), end, derivative)
         return self._with_transition(before, after, h) if derivative else after
 
     def advanced(
@@ -290,12 +286,6 @@ class FreeModel(InPoints, OneSet):
         """∂z̈/∂(z, ż, u) of an instant."""
         assert isinstance(found, FreeInstant)
         return found.slopes[: self.f]
-
-    def _pushed(self, system: NaturalSystem, q: Array, forces: Array) -> NaturalSystem:
-        """The system with the unknown forces, as they act in the pose q, among its weights."""
-        push = self._columns(self.freedoms.rows(q)).T @ forces
-        weight = system.forces.weight + np.append(push, 0.0)
-        return replace(system, forces=replace(system.forces, weight=weight))
 
     def _with_transition(self, before: FreeInstant, after: FreeInstant, h: float) -> FreeInstant:
         (A0, B0), (A1, B1) = (self._linear(x) for x in (before, after))
@@ -365,28 +355,12 @@ class FreeModel(InPoints, OneSet):
         self, given: Mapping[str, float] | None = None, rates: Mapping[str, float] | None = None
     ) -> tuple[Array, Array]:
         """Pose and rates from freedoms by name; what is not given is at home, and at rest. Loops are closed as on the tree."""
-        tree, places, speeds = tree_of(self.machine), dict(given or {}), dict(rates or {})
-        known = {*self.names, *tree.prescribed}
-        for what, names in (("start", places), ("rates", speeds)):
-            for name, value in names.items():
-                if name not in known or not np.isfinite(value):
-                    hint = did_you_mean(name, sorted(known))
-                    fault = Fault(
-                        f"there is no freedom '{name}' with the value {value}.", f"{self.name}, {what}", hint=hint
-                    )
-                    raise DataError(fault)
-        first = 6 if self.free else 0
-        leading = [*self.names[first:], *tree.prescribed]
-        q = np.array([places.get(c, 0.0) for c in tree.coordinates])
-        if tree.loops:
-            home = splitting(tree, leading).home
-            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in leading]])
-            q = close(tree, wanted, at=leading, path=False).q[0]
-        base = np.array([places.get(name, 0.0) for name in self.names[:first]])
-        pose = (base[:3], rpy(*base[3:].tolist())) if self.free else (None, None)
-        x = pose_of_tree(self.system, tree, q, *pose)
+        tree, first = tree_of(self.machine), 6 if self.free else 0
+        q, zd, _ = named_start(tree, [tree.coordinates.index(c) for c in self.names[first:]], given, rates)
+        pose = (q[:3], matrix_of(q[3:7])) if self.free else (None, None)
+        x = pose_of_tree(self.system, tree, q[-tree.n :], *pose)
         led = {name: x[self.system.mechanism.index(name)] for name in self.system.mechanism.prescribed}
-        return x, self.freedoms.rates(self.system.holding(led), x, np.array([speeds.get(n, 0.0) for n in self.names]))
+        return x, self.freedoms.rates(self.system.holding(led), x, zd)
 
 
 def free_model(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -42,9 +42,8 @@ from veridyn.mechanics.natural.equations.position import (
     velocity,
 )
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.equations.wheels import plane_of
 from veridyn.mechanics.natural.steps.explicit import ExplicitRun, explicit_steps
-from veridyn.mechanics.natural.steps.index3 import index3_step, index3_steps
+from veridyn.mechanics.natural.steps.index3 import index3_steps
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import clock
 from veridyn.mechanics.system.stepper import RULES, tableau
@@ -61,26 +60,20 @@ Prescribed = Callable[[float], Mapping[str, ArrayLike]]  # of a time: name → p
 
 @dataclass(frozen=True)
 class NaturalMethod:
-    """How to integrate: the formulation, the longest step (s), how constraints are held, the engine, and the `rule` of the explicit form.
+    """How to integrate: the formulation, the longest step (s), how constraints are held, and the `rule` of the explicit form.
 
-    "auto" compiles index-3 steps of a motion, and stays with NumPy for a single :func:`natural_step`. Explicit steps are machine code; the
-    other formulations are NumPy.
+    Index-3 and explicit steps are machine code; the other formulations are NumPy.
     """
 
     formulation: Formulation = "index3"
     step: float = 1e-3
     stabilisation: Stabilisation = field(default_factory=Stabilisation)
-    engine: Literal["auto", "numpy", "compiled"] = "auto"
     rule: Literal["RK4", "RK45", "DOP853"] = "RK4"
-
-    def __post_init__(self) -> None:
-        if self.formulation == "explicit" and self.engine == "numpy":
-            raise DataError("explicit steps are machine code.", where="method.engine", expected="'auto' or 'compiled'")
 
     @property
     def compiles(self) -> bool:
         """Whether steps are machine code."""
-        return self.formulation == "explicit" or (self.engine == "compiled" and self.formulation == "index3")
+        return self.formulation in ("explicit", "index3")
 
     @property
     def times(self) -> Array:
@@ -116,37 +109,6 @@ class NaturalMotion:
             raise DataError(
                 f"there is no coordinate '{coordinate}'.", expected="one of " + ", ".join(self.coordinates)
             ) from None
-
-
-def natural_step(
-    system: NaturalSystem,
-    state: NaturalState,
-    h: float,
-    loads: Mapping[str, ArrayLike] | None = None,
-    method: NaturalMethod | None = None,
-    road: Road | None = None,
-) -> NaturalState:
-    """The state one step h later under constant `loads`, of which the trapezoidal rule sees those at the end of the step.
-
-    `system` holds prescribed coordinates as they are then (:meth:`NaturalSystem.holding`); tyres roll on the `road`.
-    """
-    how = method or NaturalMethod()
-    return _step(system, state, h, system.forces.load_values(loads)[None], how, road)
-
-
-def _step(
-    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod, road: Road | None
-) -> NaturalState:
-    """One step; `values` (times or 1, loads) at the method's times."""
-    if how.formulation != "index3":
-        refuse_vehicle(system, f"formulation {how.formulation}")
-    if how.compiles:
-        x = _compiled_steps(system, state, np.array([h], dtype=np.float64), values[None], how, None, road)[0]
-        return _unpacked(system, state.t + h, x)
-    if how.formulation == "index3":
-        plane = None if road is None else plane_of(road)
-        return index3_step(system, state, h, values[-1], how.stabilisation, plane)
-    return _fixed_point(system, state, h, values[-1], how)
 
 
 def _compiled_steps(
@@ -213,7 +175,6 @@ def integrate_natural(
         refuse_vehicle(system, f"formulation {how.formulation}")
     for part in ("q", "qd", "qdd"):
         system.vector(getattr(start, part), part)
-    how = replace(how, engine="compiled") if how.engine == "auto" else how
     slips = start.slips if len(start.slips) else np.zeros(2 * len(system.mechanism.tyres))
     state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers, slips)
     if how.compiles:
@@ -222,8 +183,7 @@ def integrate_natural(
     for begin, end in itertools.pairwise(clock.tolist()):
         count, h = _cut(begin, end, how.step)
         for k in range(1, count + 1):
-            held = system if prescribed is None else system.holding(prescribed(begin + k * h))
-            state = _step(held, state, h, _acting(system, loads, begin + (k - 1) * h, h, how), how, road)
+            state = _fixed_point(system, state, h, _acting(system, loads, begin + (k - 1) * h, h, how)[-1], how)
         states.append(state)
         progress("simulating", end - clock[0], clock[-1] - clock[0])
     return NaturalMotion(

@@ -301,7 +301,7 @@ class _Rates:
         """States (N, …) and accelerations (N, n) by steps of RK4, brought back to the constraints after each."""
         (qdd,), x, xd, slips = self.sampled(clock[:1], state[None])[1], *self.split(state)
         start = NaturalState(float(clock[0]), x, xd, qdd, np.zeros(self.system.constraints.m), slips)
-        how, given = NaturalMethod("explicit", step, EXACT, "compiled", "RK4"), self.acting.inputs
+        how, given = NaturalMethod("explicit", step, EXACT, "RK4"), self.acting.inputs
         loads = None if self.called is not None or given.loads is None else self._loads
         prescribed = self._prescribed if self.system.mechanism.prescribed else None
         try:

@@ -26,7 +26,7 @@ from veridyn.mechanics.formulation import Instant
 from veridyn.mechanics.natural.equations.freedoms import Reduced, independent_rows
 from veridyn.mechanics.natural.equations.position import independent, r_matrix
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.natural.kernels.tangent import (
+from veridyn.mechanics.natural.equations.tangent import (
     Desk,
     Found,
     Model,

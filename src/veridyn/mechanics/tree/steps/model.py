@@ -29,6 +29,7 @@ from veridyn.mechanics.tree.steps.statement import column_of
 from veridyn.mechanics.tree.steps.states import (
     BASE_NAMES,
     BASE_RATES,
+    led_inputs,
     loop_errors,
     named_start,
     reported_attitude,
@@ -207,9 +208,8 @@ class TreeModel(OneSet):
 
     @cached_property
     def _prescribed(self) -> tuple[str, ...]:
-        """Inputs of prescribed coordinates, in the order of the coordinates: q.C of each, then qd.C, then qdd.C."""
-        held = [self.tree.coordinates[k] for k in self.tree.held]
-        return tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in held)
+        """Inputs of prescribed coordinates, in the order of the coordinates."""
+        return led_inputs([self.tree.coordinates[k] for k in self.tree.held])
 
     @cached_property
     def _still(self) -> Array:

@@ -95,6 +95,11 @@ def named_start(
     return x, rate, {f"q.{c}": float(q[tree.coordinates.index(c)]) for c in tree.prescribed}
 
 
+def led_inputs(prescribed: Sequence[str]) -> tuple[str, ...]:
+    """The inputs of prescribed coordinates: q.C of each, then qd.C, then qdd.C."""
+    return tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in prescribed)
+
+
 def reported_attitude(f: int, attitude: Array) -> Array:
     """d(reported z)/d(change of z) (…, f, f): roll, pitch and yaw, coordinates 3 to 5, against a turn in the base's axes (…, 3, 3)."""
     roll, pitch, _ = np.moveaxis(angles_of(attitude), -1, 0)

@@ -21,68 +21,9 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import address_of, core, kept
+from veridyn.mechanics.tree.steps import record
 from veridyn.mechanics.tree.steps.motion_kernel import hold, own_row, place_at, shift, state_at
-from veridyn.mechanics.tree.steps.record import (
-    A0,
-    A1,
-    A_X,
-    AGE,
-    BEFORE,
-    BEFORE_S,
-    BEGUN,
-    CHANGE,
-    CLOCK,
-    COUNT,
-    COUNT_Q,
-    COUNT_V,
-    DELTA,
-    DEPENDENT,
-    DONE,
-    ENOUGH,
-    FORCES,
-    FREE,
-    FREEDOM,
-    KEPT,
-    LAM,
-    LEFT,
-    LOAD,
-    LOOPED,
-    ONWARD,
-    PACE,
-    PIVOT_N,
-    PLACE,
-    RATE,
-    S0,
-    S1,
-    S_RATE,
-    S_SIZE,
-    S_X,
-    SINGULAR,
-    SLOPES,
-    SLOT_MOTION,
-    SLOT_TANGENT,
-    SPENT,
-    START,
-    STATE,
-    STATE_RATE,
-    STATES,
-    T0,
-    T1,
-    TANGENTS,
-    TIED,
-    TIED_FROM,
-    TRIED,
-    UNKNOWN,
-    UNSETTLED,
-    VARYING,
-    A,
-    N,
-    R,
-    V,
-    X,
-    as_pointer,
-    solve,
-)
+from veridyn.mechanics.tree.steps.record import as_pointer, solve
 from veridyn.mechanics.tree.steps.tangent_kernel import differentiate, iteration_matrix, rotation_steps, step_derivative
 
 Numbers = NDArray[np.int64]
@@ -101,40 +42,40 @@ MARGIN = 10.0  # times the pace of Newton's method that it is relied on to have 
 @core
 def set_states(I: Numbers, W: Array, values: int) -> None:
     """Put states of elements, which begin at W[values], where the kernels read them."""
-    ns = I[STATES]
-    first = I[VARYING] - ns
+    ns = I[record.STATES]
+    first = I[record.VARYING] - ns
     for i in range(ns):
-        W[I[I[SLOT_MOTION] + first + i]] = W[values + i]
-        W[I[I[SLOT_TANGENT] + first + i]] = W[values + i]
+        W[I[I[record.SLOT_MOTION] + first + i]] = W[values + i]
+        W[I[I[record.SLOT_TANGENT] + first + i]] = W[values + i]
 
 
 @core
 def state_size(I: Numbers, W: Array, i: int, h: float) -> float:
     """The size of a state of an element over a step."""
-    rates = h * max(abs(W[I[S_RATE] + i]), abs(W[I[STATE_RATE] + i]))
-    return float(max(abs(W[I[S0] + i]), abs(W[I[S1] + i]), rates, W[I[S_SIZE] + i]))
+    rates = h * max(abs(W[I[record.S_RATE] + i]), abs(W[I[record.STATE_RATE] + i]))
+    return float(max(abs(W[I[record.S0] + i]), abs(W[I[record.S1] + i]), rates, W[I[record.S_SIZE] + i]))
 
 
 @core
 def least_sizes(I: Numbers, W: Array, h: float, reach: float) -> None:
     """S_SIZE: sizes of states below which they move the machine by less than what counts as settled; a slip at standstill is zero."""
-    f, ns, every = I[FREEDOM], I[STATES], 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
+    f, ns, every = I[record.FREEDOM], I[record.STATES], 2 * I[record.FREEDOM] + I[record.FORCES] + I[record.VARYING]
     for i in range(ns):
         push = 0.0
         for c in range(f):
-            push = max(push, abs(W[I[A_X] + own_row(I, c) * every + every - ns + i]))
+            push = max(push, abs(W[I[record.A_X] + own_row(I, c) * every + every - ns + i]))
         least = SETTLED_CHANGE * reach / (0.5 * SETTLED_STATE * h * push) if push > 0.0 else 0.0
-        W[I[S_SIZE] + i] = max(least, SMALLEST_STATE)
+        W[I[record.S_SIZE] + i] = max(least, SMALLEST_STATE)
 
 
 @core
 def set_end(I: Numbers, W: Array, h: float) -> None:
     """DELTA, rates TRIED, X but for its dependent coordinates, and states of elements, for accelerations A1 and states S1 at the end."""
-    for c in range(I[FREEDOM]):
-        both = W[I[A0] + c] + W[I[A1] + c]
-        W[I[DELTA] + c] = h * W[I[RATE] + c] + 0.25 * h * h * both
-        W[I[TRIED] + c] = W[I[RATE] + c] + 0.5 * h * both
-    set_states(I, W, I[S1])
+    for c in range(I[record.FREEDOM]):
+        both = W[I[record.A0] + c] + W[I[record.A1] + c]
+        W[I[record.DELTA] + c] = h * W[I[record.RATE] + c] + 0.25 * h * h * both
+        W[I[record.TRIED] + c] = W[I[record.RATE] + c] + 0.5 * h * both
+    set_states(I, W, I[record.S1])
     shift(I, W)
 
 
@@ -144,17 +85,17 @@ def trial(I: Numbers, W: Array, h: float, reach: float) -> float:
 
     The largest change over the one that counts as settled; NaN where there is no such state.
     """
-    f, ns, left = I[FREEDOM], I[STATES], I[LEFT]
-    W[I[SPENT]] += 1.0
+    f, ns, left = I[record.FREEDOM], I[record.STATES], I[record.LEFT]
+    W[I[record.SPENT]] += 1.0
     set_end(I, W, h)
-    if not state_at(I, W, I[TRIED]):
+    if not state_at(I, W, I[record.TRIED]):
         return np.nan
     for c in range(f):
-        W[left + c] = W[I[A] + own_row(I, c)] - W[I[A1] + c]
+        W[left + c] = W[I[record.A] + own_row(I, c)] - W[I[record.A1] + c]
     for i in range(ns):
-        moved = 0.5 * h * (W[I[S_RATE] + i] + W[I[STATE_RATE] + i])
-        W[left + f + i] = W[I[S0] + i] + moved - W[I[S1] + i]
-    solve(I, W, I[N], f + ns, I[PIVOT_N], left)
+        moved = 0.5 * h * (W[I[record.S_RATE] + i] + W[I[record.STATE_RATE] + i])
+        W[left + f + i] = W[I[record.S0] + i] + moved - W[I[record.S1] + i]
+    solve(I, W, I[record.N], f + ns, I[record.PIVOT_N], left)
     share = 0.0
     for c in range(f):
         share = max(share, 0.5 * h * abs(W[left + c]) / (SETTLED_CHANGE * reach))
@@ -169,35 +110,37 @@ def trial(I: Numbers, W: Array, h: float, reach: float) -> float:
 @core
 def begin_step(I: Numbers, W: Array, h: float) -> float:
     """Where a step starts, with dependent coordinates moved on to second order as a guess; the machine's size."""
-    size, dep, first = 1.0, I[DEPENDENT], I[COUNT_V] - I[COUNT]
-    for i in range(I[COUNT_Q]):
-        W[I[START] + i] = W[I[X] + i]
-        size = max(size, abs(W[I[X] + i]))
-    for i in range(I[LOOPED]):
+    size, dep, first = 1.0, I[record.DEPENDENT], I[record.COUNT_V] - I[record.COUNT]
+    for i in range(I[record.COUNT_Q]):
+        W[I[record.START] + i] = W[I[record.X] + i]
+        size = max(size, abs(W[I[record.X] + i]))
+    for i in range(I[record.LOOPED]):
         k = I[dep + i]
-        W[I[X] + I[COUNT_Q] - I[COUNT] + k] += h * (W[I[V] + first + k] + 0.5 * h * W[I[A] + first + k])
-    W[I[CLOCK]] += h
+        W[I[record.X] + I[record.COUNT_Q] - I[record.COUNT] + k] += h * (
+            W[I[record.V] + first + k] + 0.5 * h * W[I[record.A] + first + k]
+        )
+    W[I[record.CLOCK]] += h
     for i in range(9):
-        W[I[T0] + i] = W[I[T1] + i] = 1.0 if i % 4 == 0 else 0.0
-    states = I[UNKNOWN] + I[FORCES] + I[VARYING] - I[STATES]
-    for c in range(I[FREEDOM]):
-        W[I[A0] + c] = W[I[A] + own_row(I, c)]
-    for i in range(I[STATES]):
-        W[I[S0] + i] = W[states + i]
-        W[I[S_RATE] + i] = W[I[STATE_RATE] + i]
+        W[I[record.T0] + i] = W[I[record.T1] + i] = 1.0 if i % 4 == 0 else 0.0
+    states = I[record.UNKNOWN] + I[record.FORCES] + I[record.VARYING] - I[record.STATES]
+    for c in range(I[record.FREEDOM]):
+        W[I[record.A0] + c] = W[I[record.A] + own_row(I, c)]
+    for i in range(I[record.STATES]):
+        W[I[record.S0] + i] = W[states + i]
+        W[I[record.S_RATE] + i] = W[I[record.STATE_RATE] + i]
     return float(size)
 
 
 @core
 def remember(I: Numbers, W: Array) -> None:
     """Keep the derivatives at the state in hand in BEFORE and BEFORE_S."""
-    every = 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
-    for c in range(I[FREEDOM]):
+    every = 2 * I[record.FREEDOM] + I[record.FORCES] + I[record.VARYING]
+    for c in range(I[record.FREEDOM]):
         own = own_row(I, c)
         for d in range(every):
-            W[I[BEFORE] + c * every + d] = W[I[A_X] + own * every + d]
-    for i in range(I[STATES] * every):
-        W[I[BEFORE_S] + i] = W[I[S_X] + i]
+            W[I[record.BEFORE] + c * every + d] = W[I[record.A_X] + own * every + d]
+    for i in range(I[record.STATES] * every):
+        W[I[record.BEFORE_S] + i] = W[I[record.S_X] + i]
 
 
 @core
@@ -206,38 +149,43 @@ def guess_end(I: Numbers, W: Array, h: float) -> None:
 
     N (z̈₁ − z̈₀, s₁ − s₀) = (∂z̈, h ṡ₀ + h/2 ∂ṡ),  ∂ = ∂/∂x (h ż₀ + h²/2 z̈₀) + ∂/∂ż h z̈₀
     """
-    f, ns, every, left = I[FREEDOM], I[STATES], 2 * I[FREEDOM] + I[FORCES] + I[VARYING], I[LEFT]
+    f, ns, every, left = (
+        I[record.FREEDOM],
+        I[record.STATES],
+        2 * I[record.FREEDOM] + I[record.FORCES] + I[record.VARYING],
+        I[record.LEFT],
+    )
     for c in range(f + ns):
-        row = I[BEFORE] + c * every if c < f else I[BEFORE_S] + (c - f) * every
+        row = I[record.BEFORE] + c * every if c < f else I[record.BEFORE_S] + (c - f) * every
         s = 0.0
         for d in range(f):
-            a = W[I[A0] + d]
-            s += W[row + d] * (W[I[RATE] + d] + 0.5 * h * a) + W[row + f + d] * a
-        W[left + c] = h * s if c < f else h * (W[I[S_RATE] + c - f] + 0.5 * h * s)
-    solve(I, W, I[N], f + ns, I[PIVOT_N], left)
+            a = W[I[record.A0] + d]
+            s += W[row + d] * (W[I[record.RATE] + d] + 0.5 * h * a) + W[row + f + d] * a
+        W[left + c] = h * s if c < f else h * (W[I[record.S_RATE] + c - f] + 0.5 * h * s)
+    solve(I, W, I[record.N], f + ns, I[record.PIVOT_N], left)
     for c in range(f):
-        W[I[A1] + c] = W[I[A0] + c] + W[left + c]
+        W[I[record.A1] + c] = W[I[record.A0] + c] + W[left + c]
     for i in range(ns):
-        W[I[S1] + i] = W[I[S0] + i] + W[left + f + i]
+        W[I[record.S1] + i] = W[I[record.S0] + i] + W[left + f + i]
 
 
 @core
 def shift_end(I: Numbers, W: Array, sign: float) -> None:
     """Move A1 and S1 by CHANGE."""
-    f, change = I[FREEDOM], I[CHANGE]
+    f, change = I[record.FREEDOM], I[record.CHANGE]
     for c in range(f):
-        W[I[A1] + c] += sign * W[change + c]
-    for i in range(I[STATES]):
-        W[I[S1] + i] += sign * W[change + f + i]
+        W[I[record.A1] + c] += sign * W[change + c]
+    for i in range(I[record.STATES]):
+        W[I[record.S1] + i] += sign * W[change + f + i]
 
 
 @core
 def finish(I: Numbers, W: Array, asked: int) -> None:
     """Forces of cut joints at the state in hand, and its derivatives where they are asked for."""
-    if asked != STATE:
+    if asked != record.STATE:
         differentiate(I, W, asked)
-    elif I[LOOPED] > 0:
-        hold(I, W, I[LOAD], I[A], I[LAM])
+    elif I[record.LOOPED] > 0:
+        hold(I, W, I[record.LOAD], I[record.A], I[record.LAM])
 
 
 @core
@@ -245,7 +193,7 @@ def prepare_next(I: Numbers, W: Array, h: float, reach: float) -> bool:
     """What the steps after this one start from: the derivatives at its end, and the factors of N there; False where N is singular."""
     remember(I, W)
     least_sizes(I, W, h, reach)
-    if I[FREE]:
+    if I[record.FREE]:
         rotation_steps(I, W)
     return bool(iteration_matrix(I, W, h))
 
@@ -253,9 +201,9 @@ def prepare_next(I: Numbers, W: Array, h: float, reach: float) -> bool:
 @core
 def settled_at(I: Numbers, W: Array) -> int:
     """Put the states of elements where they are read."""
-    for i in range(I[STATES]):
-        W[I[UNKNOWN] + I[FORCES] + I[VARYING] - I[STATES] + i] = W[I[S1] + i]
-    return DONE
+    for i in range(I[record.STATES]):
+        W[I[record.UNKNOWN] + I[record.FORCES] + I[record.VARYING] - I[record.STATES] + i] = W[I[record.S1] + i]
+    return record.DONE
 
 
 @core
@@ -264,26 +212,28 @@ def relied_on(I: Numbers, W: Array, off: float) -> bool:
 
     The older its factors and the larger the change, the slower it is.
     """
-    pace, size = W[I[PACE]], W[I[PACE] + 1]
-    return bool(pace > 0.0 and MARGIN * pace * max(W[I[AGE]], 1.0) * max(off / size, 1.0) * off <= W[I[ENOUGH]])
+    pace, size = W[I[record.PACE]], W[I[record.PACE] + 1]
+    return bool(
+        pace > 0.0 and MARGIN * pace * max(W[I[record.AGE]], 1.0) * max(off / size, 1.0) * off <= W[I[record.ENOUGH]]
+    )
 
 
 @core
 def follow(I: Numbers, W: Array, h: float) -> bool:
     """The step's end after the change LEFT of A1 and S1, with accelerations that change as A1 does instead of being computed there."""
-    f, left, a, r = I[FREEDOM], I[LEFT], I[A], I[R]
-    for c in range(f + I[STATES]):
-        W[I[CHANGE] + c] = W[left + c]
+    f, left, a, r = I[record.FREEDOM], I[record.LEFT], I[record.A], I[record.R]
+    for c in range(f + I[record.STATES]):
+        W[I[record.CHANGE] + c] = W[left + c]
     shift_end(I, W, 1.0)
     set_end(I, W, h)
-    if not place_at(I, W, I[TRIED]):
+    if not place_at(I, W, I[record.TRIED]):
         return False
     for c in range(f):
         own = own_row(I, c)
-        more = W[I[A1] + c] - W[a + own]
+        more = W[I[record.A1] + c] - W[a + own]
         W[a + own] += more
-        for t in range(I[I[TIED_FROM] + c], I[I[TIED_FROM] + c + 1]):
-            k = I[I[TIED] + t]
+        for t in range(I[I[record.TIED_FROM] + c], I[I[record.TIED_FROM] + c + 1]):
+            k = I[I[record.TIED] + t]
             W[a + k] += W[r + k * f + c] * more
     settled_at(I, W)
     return True
@@ -296,11 +246,11 @@ def settle(I: Numbers, W: Array, h: float, reach: float, off: float) -> int:
     `off`: what :func:`trial` said of them. It ends one change after the one that counts as settled, or where the next would be ENOUGH times
     that one or less.
     """
-    f, ns, left, change = I[FREEDOM], I[STATES], I[LEFT], I[CHANGE]
-    before, enough = np.inf, W[I[ENOUGH]]
+    f, ns, left, change = I[record.FREEDOM], I[record.STATES], I[record.LEFT], I[record.CHANGE]
+    before, enough = np.inf, W[I[record.ENOUGH]]
     for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
-            return SINGULAR
+            return record.SINGULAR
         if off <= enough:
             return settled_at(I, W)
         rate = off / before  # what is left after this change is about that much of it
@@ -318,17 +268,17 @@ def settle(I: Numbers, W: Array, h: float, reach: float, off: float) -> int:
             now = trial(I, W, h, reach)
         if settled and np.isfinite(now):
             return settled_at(I, W)
-        W[I[PACE]], W[I[PACE] + 1] = now / off / max(W[I[AGE]], 1.0), off
+        W[I[record.PACE]], W[I[record.PACE] + 1] = now / off / max(W[I[record.AGE]], 1.0), off
         slow, before, off = not now <= 0.1 * off, off, now
         if slow and np.isfinite(off):
-            differentiate(I, W, TANGENTS)
+            differentiate(I, W, record.TANGENTS)
             least_sizes(I, W, h, reach)
-            if I[FREE]:
+            if I[record.FREE]:
                 rotation_steps(I, W)
             if not iteration_matrix(I, W, h):
-                return SINGULAR
+                return record.SINGULAR
             off, before = trial(I, W, h, reach), np.inf
-    return UNSETTLED
+    return record.UNSETTLED
 
 
 @core
@@ -337,8 +287,8 @@ def worn(I: Numbers, W: Array) -> bool:
 
     Steps with factors of any age end at the same state; older ones take more trials.
     """
-    spent, fewest, excess = I[SPENT], I[SPENT] + 1, I[SPENT] + 2
-    if W[I[AGE]] <= 1.0:
+    spent, fewest, excess = I[record.SPENT], I[record.SPENT] + 1, I[record.SPENT] + 2
+    if W[I[record.AGE]] <= 1.0:
         W[fewest], W[excess] = W[spent], 0.0
     W[fewest] = min(W[fewest], W[spent])
     W[excess] += W[spent] - W[fewest]
@@ -356,58 +306,58 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
     """
     I = carray(as_pointer(numbers), (count,), np.int64)
     W = carray(as_pointer(values), (size,), np.float64)
-    if asked == ONWARD:
-        asked = STATE
+    if asked == record.ONWARD:
+        asked = record.STATE
     else:
         shift(I, W)
-        if asked == PLACE:
-            return DONE if place_at(I, W, I[RATE]) else SINGULAR
-        if not state_at(I, W, I[RATE]):
-            return SINGULAR
+        if asked == record.PLACE:
+            return record.DONE if place_at(I, W, I[record.RATE]) else record.SINGULAR
+        if not state_at(I, W, I[record.RATE]):
+            return record.SINGULAR
     if h == 0.0:
         finish(I, W, asked)
-        return DONE
+        return record.DONE
     # The factors of an earlier step serve while they lead there quickly.
-    if asked in (STATE, SLOPES) and abs(W[I[KEPT]] - h) <= SAME_STEP * h:
-        for i in range(I[COUNT_Q]):
-            W[I[BEGUN] + i] = W[I[X] + i]
-        W[I[AGE]] += 1.0
-        W[I[SPENT]] = 0.0
-        clock = W[I[CLOCK]]
+    if asked in (record.STATE, record.SLOPES) and abs(W[I[record.KEPT]] - h) <= SAME_STEP * h:
+        for i in range(I[record.COUNT_Q]):
+            W[I[record.BEGUN] + i] = W[I[record.X] + i]
+        W[I[record.AGE]] += 1.0
+        W[I[record.SPENT]] = 0.0
+        clock = W[I[record.CLOCK]]
         reach = begin_step(I, W, h)
         guess_end(I, W, h)
         off = trial(I, W, h, reach)
-        if asked == STATE and relied_on(I, W, off):
+        if asked == record.STATE and relied_on(I, W, off):
             finish(I, W, asked)  # at the state that was tried
             if follow(I, W, h):
-                return DONE
-        elif settle(I, W, h, reach, off) == DONE:
-            if asked == STATE and W[I[ENOUGH]] == 0.0 and worn(I, W):
-                W[I[KEPT]] = 0.0
+                return record.DONE
+        elif settle(I, W, h, reach, off) == record.DONE:
+            if asked == record.STATE and W[I[record.ENOUGH]] == 0.0 and worn(I, W):
+                W[I[record.KEPT]] = 0.0
             finish(I, W, asked)
-            return DONE if asked == STATE or prepare_next(I, W, h, reach) else SINGULAR
-        for i in range(I[COUNT_Q]):
-            W[I[X] + i] = W[I[START] + i] = W[I[BEGUN] + i]
-        for c in range(I[FREEDOM]):
-            W[I[DELTA] + c] = 0.0
-        W[I[CLOCK]] = clock
-        set_states(I, W, I[S0])
-        if not state_at(I, W, I[RATE]):
-            return SINGULAR
-    differentiate(I, W, TANGENTS)
+            return record.DONE if asked == record.STATE or prepare_next(I, W, h, reach) else record.SINGULAR
+        for i in range(I[record.COUNT_Q]):
+            W[I[record.X] + i] = W[I[record.START] + i] = W[I[record.BEGUN] + i]
+        for c in range(I[record.FREEDOM]):
+            W[I[record.DELTA] + c] = 0.0
+        W[I[record.CLOCK]] = clock
+        set_states(I, W, I[record.S0])
+        if not state_at(I, W, I[record.RATE]):
+            return record.SINGULAR
+    differentiate(I, W, record.TANGENTS)
     reach = begin_step(I, W, h)
     remember(I, W)
     least_sizes(I, W, h, reach)
     if not iteration_matrix(I, W, h):
-        return SINGULAR
+        return record.SINGULAR
     guess_end(I, W, h)
     ended = settle(I, W, h, reach, trial(I, W, h, reach))
-    if ended != DONE:
+    if ended != record.DONE:
         return ended
     finish(I, W, asked)
-    if asked == SLOPES:
-        return DONE if prepare_next(I, W, h, reach) else SINGULAR
-    return DONE if asked == STATE or step_derivative(I, W, h) else SINGULAR
+    if asked == record.SLOPES:
+        return record.DONE if prepare_next(I, W, h, reach) else record.SINGULAR
+    return record.DONE if asked == record.STATE or step_derivative(I, W, h) else record.SINGULAR
 
 
 @cache

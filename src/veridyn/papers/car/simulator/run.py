@@ -24,9 +24,8 @@ from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.car.simulator import description as eq
-from veridyn.papers.car.simulator.description import Vehicle
+from veridyn.papers.car.simulator.description import Vehicle, VehicleManoeuvre
 from veridyn.papers.car.simulator.equations import instant, march
-from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import matrix_of
 

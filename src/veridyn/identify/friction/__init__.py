@@ -1,1 +1,0 @@
-"""Which terms of friction a machine has: a ladder of terms, judged on held-out data."""
