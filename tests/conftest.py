@@ -36,7 +36,7 @@ if sys.platform == "win32":
 # Files that make the same things (a day of the car, runs of the humanoid) or machine code that takes minutes: one worker runs them all.
 SHARED = {
     "car": ("papers/car/",),
-    "humanoid": ("papers/humanoid/", "identify/test_encoders.py", "identify/test_laboratory.py"),
+    "humanoid": ("papers/humanoid/", "identify/test_laboratory.py"),
     "observers": (
         "observe/filters/test_free_step.py",
         "cli/test_fitted.py",

@@ -71,7 +71,9 @@ def test_a_drive_gives_parameters_with_deviations_and_a_model_file(tmp_path: Pat
     assert "front_stiffness" in page and "Not shown" not in page
 
 
-def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, drive: dict) -> None:
+@pytest.mark.parametrize("word", ["", pytest.param(", formulation: single_track", marks=pytest.mark.slow)])
+def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, drive: dict, word: str) -> None:
+    """And from the fit itself, whose study may name the formulation, which is slow, or leave it to the fit."""
     learned, _ = run(tmp_path, "identify", STUDY, drive)
     tail = STUDY.replace("training: [0, 25]\n", "").replace("model.yaml", "runs/car-001/identified.yaml")
     reference = "reference: {file: drive.csv, time: 't [s]', columns: {sideslip: 'sideslip [rad]'}}\n"
@@ -86,9 +88,8 @@ def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, driv
     fit = load(tmp_path / "runs" / "car-001" / "fit.json")
     assert {p["name"]: p["value"] for p in learned["parameters"]}.items() >= dict(zip(fit.names, fit.values)).items()
     own = text.replace("file: runs/car-001/identified.yaml", "fit: runs/car-001")
-    for study in (own, own.replace(", formulation: single_track", "")):
-        again, _ = run(tmp_path, "observe", study + reference, drive)
-        assert again["figures"]["rms_sideslip"] == pytest.approx(figures["rms_sideslip"], rel=1e-9)
+    again, _ = run(tmp_path, "observe", own.replace(", formulation: single_track", word) + reference, drive)
+    assert again["figures"]["rms_sideslip"] == pytest.approx(figures["rms_sideslip"], rel=1e-9)
 
 
 def test_frozen_parameters_and_missed_limits_are_reported(tmp_path: Path) -> None:
@@ -124,9 +125,9 @@ def test_degrees_and_minutes_are_refused_by_name(tmp_path: Path, drive: dict) ->
     assert "degrees and minutes, ddmm.mmmm" in output and "line 9" in output
 
 
-@pytest.mark.parametrize("learning", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict, learning: bool) -> None:
-    """By identify, and by observe with and without a part of the log to learn from."""
+@pytest.mark.parametrize("kind", ["identify", *(pytest.param(k, marks=pytest.mark.slow) for k in ("observe", "learn"))])
+def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict, kind: str) -> None:
+    """By identify, and, slow, by observe with and without a part of the log to learn from, which does not name right ones."""
     right = MODEL.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
         "{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}"
     )
@@ -134,9 +135,11 @@ def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, dri
         f"rear: {CAR.rear}", f"rear: {CAR.front}", 1
     )
     told = "front and the rear axle seem to be exchanged"
-    result, _ = run(tmp_path, "identify", STUDY, drive, model=wrong)
-    assert any(told in w for w in result["warnings"])
-    extent = STUDY if learning else STUDY.replace("training: [0, 25]\n", "")
+    if kind == "identify":
+        result, _ = run(tmp_path, "identify", STUDY, drive, model=wrong)
+        assert any(told in w for w in result["warnings"])
+        return
+    extent = STUDY if kind == "learn" else STUDY.replace("training: [0, 25]\n", "")
     result, output = run(tmp_path, "observe", extent, drive, model=wrong)
     assert any(told in w for w in result["warnings"]) and told in output
     result, _ = run(tmp_path, "observe", STUDY.replace("training: [0, 25]\n", ""), drive, model=right)

@@ -278,8 +278,12 @@ DAMAGES = [
 ]
 
 
-# Of several that one question of the diagnosis answers, one is asked in the quick suite.
+# Of several that one question of the diagnosis answers, one is asked in the quick suite; the verb without the command names those of
+# identify/diagnosis/test_replacements.py there.
 LIKE_OTHERS = (
+    "forces swapped",
+    "one position turned round",
+    "one force of the motor side",
     "gravity upwards",
     "no gravity",
     "gravity of the moon",

@@ -103,8 +103,8 @@ DAMAGED: dict[str, tuple[Change, int, str]] = {
 }
 
 
-# Three that take 4 to 6 s each; test_damaged.py has them of an open machine.
-LONG = ("force at the motor", "force turned round", "late forces")
+# Four that take 4 to 6 s each; test_damaged.py has them of an open machine.
+LONG = ("force at the motor", "force turned round", "late forces", "gravity upside down")
 
 
 @pytest.mark.parametrize("damage", [pytest.param(d, marks=pytest.mark.slow if d in LONG else ()) for d in DAMAGED])

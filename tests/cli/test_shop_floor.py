@@ -41,10 +41,24 @@ def test_a_coupled_wrist_from_its_motors_without_a_clock(tmp_path: Path) -> None
     assert np.nanmax(off) < 4.0 and np.sqrt(np.nanmean(off**2)) < 1.5
 
 
-def test_an_excavator_through_the_loops_of_its_cylinders(tmp_path: Path) -> None:
+def unchecked(folder: Path) -> Path:
+    """The excavator's study without the checks of its log and model, which take most of the time."""
+    text = excavator_log.EXAMPLE.read_text(encoding="utf-8").replace("  suspicions: 0\n", "")
+    for name in ("excavator_model.yaml", "excavator.csv"):
+        assert name in text
+        text = text.replace(name, str(excavator_log.EXAMPLE.parent / name))
+    study = folder / excavator_log.EXAMPLE.name
+    study.write_text(f"{text}checks: false\n", encoding="utf-8")
+    return study
+
+
+@pytest.mark.parametrize("checks", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_excavator_through_the_loops_of_its_cylinders(tmp_path: Path, checks: bool) -> None:
+    """The slow form is the study as it is shipped: nothing is suspected of its log."""
+    example = excavator_log.EXAMPLE if checks else unchecked(tmp_path)
     noise = dict(zip(excavator_log.DRIVES, (1e3 * excavator_log.FORCE).tolist()))
-    figures, off = identified(excavator_log.EXAMPLE, tmp_path, excavator_log.truth(), noise)
-    assert figures["base_parameters_excited"] == 30 and figures["suspicions"] == 0
+    figures, off = identified(example, tmp_path, excavator_log.truth(), noise)
+    assert figures["base_parameters_excited"] == 30 and figures.get("suspicions", 0) == 0
     assert figures["physically_consistent"] == 1
     assert np.nanmax(off) < 4.0 and np.sqrt(np.nanmean(off**2)) < 1.5
 

@@ -70,10 +70,12 @@ NOT_RUN = {
     ("README.md", "make demo"): "make; tests/cli/test_demo.py runs the demonstrations",
     ("README.md", "python -m pip"): "installs",
 }
+# Pages that simulate or identify for seconds what other pages and quick tests go through as well.
 SLOW = {
     "docs/excitation.md",
     "docs/laws.md",
     "docs/simulators.md",
+    "docs/slider-crank.md",
     "docs/vehicle.md",
 }
 

@@ -67,6 +67,7 @@ def urdf(n: int) -> str:
     return f"<robot name='r'>{links}{''.join(joint.format(k, k + 1, limit) for k in range(n))}</robot>"
 
 
+@pytest.mark.parametrize("sizes", [(4, 20, 40), pytest.param((4, 40, 80), marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -78,10 +79,11 @@ def urdf(n: int) -> str:
     ],
     ids=["chain", "natural", "wide", "faulty", "urdf"],
 )
-def test_models(tmp_path: Path, text: Callable[[int], str], name: str):
+def test_models(tmp_path: Path, text: Callable[[int], str], name: str, sizes: tuple[int, ...]):
+    """Larger models, where what grows with the square weighs more, are slow."""
     file = tmp_path / name
     counts = []
-    for n in (4, 40, 80):  # the first makes ready what is made once
+    for n in sizes:  # the first makes ready what is made once
         file.write_text(text(n))
         counts.append(calls(lambda: load_model(file)))
     assert counts[2] < TWICE * counts[1], counts

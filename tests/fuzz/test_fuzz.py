@@ -14,7 +14,7 @@ pytest.importorskip("asammdf", reason="asammdf, rosbags and mcap (the extra 'log
 pytest.importorskip("rosbags")
 pytest.importorskip("mcap")
 
-CASES, SEED = 220, 7
+SEED = 7
 
 
 @pytest.mark.parametrize("subject", subjects(), ids=lambda s: s.name)
@@ -26,9 +26,10 @@ def test_what_is_not_damaged_is_read_without_a_word(subject: Subject, tmp_path: 
         assert subject.door(tmp_path) < 0.01
 
 
+@pytest.mark.parametrize("cases", [120, pytest.param(220, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore")
-def test_damaged_files_end_in_an_error_of_veridyn_or_are_read(tmp_path: Path) -> None:
-    done = [run(case) for case in drawn(CASES, SEED)]
+def test_damaged_files_end_in_an_error_of_veridyn_or_are_read(tmp_path: Path, cases: int) -> None:
+    done = [run(case) for case in drawn(cases, SEED)]
     print(table(done))
     bad = [d for d in done if d.outcome in DEFECTS]
     for d in bad:

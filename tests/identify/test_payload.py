@@ -72,8 +72,9 @@ def test_a_load_is_the_wrench_that_inverse_dynamics_of_a_body_says():
 IV = Instrumental(reference="measured")
 
 
-def test_gains_from_a_known_payload():
-    """One run without and one with a load of 1.2 kg: exact without noise, and within their deviations with it.
+@pytest.mark.parametrize("logs", [6, pytest.param(12, marks=pytest.mark.slow)])
+def test_gains_from_a_known_payload(logs):
+    """One run without and one with a load of 1.2 kg: exact without noise, and within their deviations with it. Twelve logs are slow.
 
     Least squares, whose columns hold the noise of the currents, finds gains that are too small by many deviations, and warns.
     """
@@ -82,7 +83,7 @@ def test_gains_from_a_known_payload():
     at = [exact.names.index(f"K{k}") for k in range(1, 5)]
     assert exact.values[at] == pytest.approx(GAINS, rel=1e-7)
     scores, least = [], []
-    for seed in range(12):
+    for seed in range(logs):
         rng = np.random.default_rng(seed)
         runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
         fit = identify(machine, runs, IV)
@@ -95,7 +96,7 @@ def test_gains_from_a_known_payload():
         f"error over deviation, rms: iv {np.sqrt(np.mean(np.square(scores))):.2f}, wls {np.sqrt(np.mean(np.square(least))):.1f}"
     )
     print(f"mean: iv {np.mean(scores, axis=0).round(2)}, wls {np.mean(least, axis=0).round(1)}")
-    assert np.mean(np.square(scores)) < 2.0  # 12 logs of 4 gains: 1 ± 0.2 if they were independent
+    assert np.mean(np.square(scores)) < 2.0  # 6 logs of 4 gains: 1 ± 0.3 if they were independent
     assert (np.mean(least, axis=0) < -2.0).all()
 
 
@@ -143,7 +144,7 @@ def test_a_machine_with_a_payload_is_a_machine() -> None:
     assert fit.values[fit.names.index("M_payload")] == pytest.approx(1.2, rel=1e-6)
 
 
-@pytest.mark.parametrize("arms", [16, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("arms", [10, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_not_exact(arms: int) -> None:
     """Arms whose assumed gains are 2 % off, each by itself, weighed empty and loaded.
 

@@ -219,9 +219,16 @@ def stuck(y: Array) -> None:
     y[300:420, 0] = 3.0
 
 
-@pytest.mark.parametrize("change", [outliers, wrong_scale, jump, stuck])
-@pytest.mark.parametrize("own", [False, True], ids=["sensor noise", "noise of readings"])
+@pytest.mark.parametrize(
+    ("change", "own"),
+    [
+        pytest.param(change, own, marks=pytest.mark.slow if own and change in (wrong_scale, stuck) else ())
+        for change in (outliers, wrong_scale, jump, stuck)
+        for own in (False, True)
+    ],
+)
 def test_machine_code_gates_as_the_python_filter_does(change: Callable[[Array], None], own: bool) -> None:
+    """Every change with the noise of the sensors; with noise of the readings' own two of them are quick and two slow."""
     made = observed(change).made_by
     assert made is not None
     readings = made.readings

@@ -174,8 +174,15 @@ def test_every_filter_outlives_a_failing_sensor_in_space(arms, filter: str, faul
         assert (np.abs(off[10:]) < 4.0 * found.sigma[10:, 0]).all()
 
 
-@pytest.mark.parametrize("fault", BROKEN)
-@pytest.mark.parametrize("filter", [kind for kind in IN_SPACE if kind != "smoother"])
+@pytest.mark.parametrize(
+    ("filter", "fault"),
+    [
+        pytest.param(kind, fault, marks=pytest.mark.slow if kind == "ukf" and fault != "dies" else ())
+        for kind in IN_SPACE
+        for fault in BROKEN
+        if kind != "smoother"
+    ],
+)
 def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filter: str, fault: str) -> None:
     machine, _, log, healthy = arms
     how = _gated(filter)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import kept, lean
 from veridyn.mechanics.ground import tyre_parameters as c
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 
@@ -167,7 +167,7 @@ def rolling_moment(p: Array, fz: float, fx: float, vx: float, omega: float) -> f
     return -radius * max(fz, 0.0) * share * p[c.LMY] * tanh(omega * radius / STANDING_SPEED)
 
 
-@lean
+@kept
 def _over_arrays(p: Array, fz: Array, kappa: Array, alpha: Array, gamma: Array, mu: Array, out: Array) -> None:
     for i in range(fz.size):
         out[0, i], out[1, i], out[2, i] = combined_forces(p, fz[i], kappa[i], alpha[i], gamma[i], mu[i])

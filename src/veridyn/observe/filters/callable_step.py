@@ -360,25 +360,29 @@ def _address(function: Any, n: int, parameters: int, size: int, steps: bool) -> 
             last = carray(p, (parameters,))
             y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0], clock[1], last)
             if y.size == size:
-                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
+                for i in range(size):
+                    out[i] = float(y.flat[i])
     elif steps:
 
         def call(x, u, p, clock, out):
             y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0], clock[1])
             if y.size == size:
-                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
+                for i in range(size):
+                    out[i] = float(y.flat[i])
     elif parameters:
 
         def call(x, u, p, clock, out):
             y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0], carray(p, (parameters,)))
             if y.size == size:
-                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
+                for i in range(size):
+                    out[i] = float(y.flat[i])
     else:
 
         def call(x, u, p, clock, out):
             y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0])
             if y.size == size:
-                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
+                for i in range(size):
+                    out[i] = float(y.flat[i])
 
     made = numba.cfunc(types.void(POINTER, POINTER, POINTER, POINTER, POINTER))(call)
     assert made.address is not None  # it has just been compiled

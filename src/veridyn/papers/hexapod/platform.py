@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
-from veridyn.mechanics.compiled import compiled, kept
+from veridyn.mechanics.compiled import compiled, core, kept, lean
 from veridyn.mechanics.dense import solve_once
 
 G = 9.81
@@ -49,7 +49,7 @@ def rotation(pose: Array, R: Array) -> None:
     R[2, 0], R[2, 1], R[2, 2] = sx * sz - cx * sy * cz, sx * cz + cx * sy * sz, cx * cy
 
 
-@compiled
+@lean
 def twist_of(pose: Array, rate: Array, twist: Array) -> None:
     """ν = H ẋ, equation (16) in the order (ψ, θ, φ) in which it holds."""
     cx, sx, cy, sy = np.cos(pose[3]), np.sin(pose[3]), np.cos(pose[4]), np.sin(pose[4])
@@ -58,7 +58,7 @@ def twist_of(pose: Array, rate: Array, twist: Array) -> None:
     twist[3], twist[4], twist[5] = a + sy * c, cx * b - sx * cy * c, sx * b + cx * cy * c
 
 
-@compiled
+@lean
 def twist_rate_of(pose: Array, rate: Array, acceleration: Array, out: Array) -> None:
     """ν̇ = H ẍ + Ḣ ẋ (16)."""
     cx, sx, cy, sy = np.cos(pose[3]), np.sin(pose[3]), np.cos(pose[4]), np.sin(pose[4])
@@ -69,7 +69,7 @@ def twist_rate_of(pose: Array, rate: Array, acceleration: Array, out: Array) -> 
     out[5] += cx * a * b - sx * a * cy * c - cx * sy * b * c
 
 
-@compiled
+@lean
 def pose_rate_of(pose: Array, twist: Array, rate: Array) -> None:
     """ẋ = H⁻¹ ν."""
     cx, sx, cy, sy = np.cos(pose[3]), np.sin(pose[3]), np.cos(pose[4]), np.sin(pose[4])
@@ -78,7 +78,7 @@ def pose_rate_of(pose: Array, twist: Array, rate: Array) -> None:
     rate[3], rate[4], rate[5] = twist[3] - sy * c, cx * twist[4] + sx * twist[5], c
 
 
-@compiled
+@core
 def leg(hip: Array, angle: float, foot: Array, pose: Array, R: Array, axes: Array, arm: Array) -> tuple[float, float]:
     """(l, cos β); `axes` become the directions x3, y3, z3 as rows, `arm` the foot about the platform's origin, in the ground's axes."""
     square = 0.0
@@ -98,28 +98,29 @@ def leg(hip: Array, angle: float, foot: Array, pose: Array, R: Array, axes: Arra
     return length, c
 
 
-@compiled
+@core
 def leg_rates(length: float, s: float, axes: Array, arm: Array, J: Array) -> None:
     """J (3, 6) becomes the rates of α, β, l from the twist."""
     for row in range(3):
-        d = axes[1] if row == 0 else axes[0] if row == 1 else axes[2]
+        d = 1 if row == 0 else 0 if row == 1 else 2
         scale = -1.0 / (length * s) if row == 0 else 1.0 / length if row == 1 else 1.0
         for i in range(3):
             j, k = (i + 1) % 3, (i + 2) % 3
-            J[row, i] = scale * d[i]
-            J[row, 3 + i] = scale * (arm[j] * d[k] - arm[k] * d[j])
+            J[row, i] = scale * axes[d, i]
+            J[row, 3 + i] = scale * (arm[j] * axes[d, k] - arm[k] * axes[d, j])
 
 
-@compiled
+@core
 def rounded(speed: float, small: float) -> float:
     """The sign of a speed, rounded off below a small one."""
     return speed / (speed**8 + small**8) ** 0.125
 
 
-@compiled
+@core
 def platform_equations(twist: Array, numbers: Array, R: Array, M: Array, h: Array) -> None:
     """M and h become those of the platform alone: Newton and Euler about the tool centre point."""
-    mass, first, w = numbers[10], numbers[9] * R[:, 2], twist[3:]
+    mass, w = numbers[10], (twist[3], twist[4], twist[5])
+    first = (numbers[9] * R[0, 2], numbers[9] * R[1, 2], numbers[9] * R[2, 2])
     for i in range(6):
         h[i] = 0.0
         for j in range(6):
@@ -128,7 +129,6 @@ def platform_equations(twist: Array, numbers: Array, R: Array, M: Array, h: Arra
     square = w[0] ** 2 + w[1] ** 2 + w[2] ** 2
     h[2] = mass * G
     h[3], h[4] = first[1] * G, -first[0] * G  # −s × g
-    spin = np.zeros(3)
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         M[i, i] = mass
@@ -138,10 +138,12 @@ def platform_equations(twist: Array, numbers: Array, R: Array, M: Array, h: Arra
         for n in range(3):
             for m in range(3):
                 M[3 + i, 3 + n] += R[i, m] * numbers[6 + m] * R[n, m]
-            spin[i] += M[3 + i, 3 + n] * w[n]
     for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        h[3 + i] += w[j] * spin[k] - w[k] * spin[j]
+        j, k, spin_j, spin_k = (i + 1) % 3, (i + 2) % 3, 0.0, 0.0
+        for n in range(3):
+            spin_j += M[3 + j, 3 + n] * w[n]
+            spin_k += M[3 + k, 3 + n] * w[n]
+        h[3 + i] += w[j] * spin_k - w[k] * spin_j
 
 
 @kept
@@ -152,7 +154,7 @@ def equations(pose: Array, twist: Array, p: PlatformNumbers, M: Array, h: Array,
     own, D, b = np.empty(3), np.empty(3), np.empty(3)
     rotation(pose, R)
     platform_equations(twist, p.rest, R, M, h)
-    w = twist[3:]
+    w = (twist[3], twist[4], twist[5])
     square = w[0] ** 2 + w[1] ** 2 + w[2] ** 2
     for k in range(6):
         length, c = leg(p.hips[k], p.angles[k], p.feet[k], pose, R, axes, arm)
@@ -331,7 +333,8 @@ def _inverse(poses: Array, rates: Array, accelerations: Array, p: PlatformNumber
                 h[i] += M[i, j] * change[j]
                 transposed[i, j] = J[j, i]
         solve_once(transposed, pivot, h)
-        out[n] = h
+        for i in range(6):
+            out[n, i] = h[i]
     return out
 
 
@@ -369,12 +372,13 @@ def _run(
     M, h, J, R = np.empty((6, 6)), np.empty(6), np.empty((6, 6)), np.empty((3, 3))
     axes, arm, pivot = np.empty((3, 3)), np.empty(3), np.empty(6, dtype=np.int64)
     total, smooth = np.zeros(6), np.zeros(6)
-    state[:6] = start[:6]
+    for i in range(6):
+        state[i] = start[i]
     twist_of(start[:6], start[6:], state[6:])
     for n in range(N):
         rotation(state[:6], R)
-        poses[n] = state[:6]
         for k in range(6):
+            poses[n, k] = state[k]
             found[n, k] = leg(p.hips[k], p.angles[k], p.feet[k], state[:6], R, axes, arm)[0]
             measured[n, k] = found[n, k] + noise[n, k]
             error = lengths[n, k] - measured[n, k]
