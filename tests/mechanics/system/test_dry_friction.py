@@ -12,7 +12,8 @@ from scipy.optimize import lsq_linear
 
 from veridyn.errors import SimulationError
 from veridyn.mechanics.system.dry_friction import HoldingSteps, dry_friction, solve_bounded
-from veridyn.mechanics.system.integrate import Method, integrate
+from veridyn.mechanics.system.integrate import Inputs, Method, integrate
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, damper, stribeck
@@ -106,6 +107,19 @@ def test_stick_and_slip_as_by_events(fs: float) -> None:
         f"fs {fs}: largest error {off[0]:.1e} m with steps of 8 ms, {off[1]:.1e} m with 4 ms, of {np.ptp(expected):.2f} m"
     )
     assert off[1] < off[0] / 3.0 and off[1] < 1e-4
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_friction_of_one_direction_lets_a_block_go_the_other_way(way: float, engine: Engine) -> None:
+    """A push P from rest: x = P t²/(2 m) against the direction, none along it below F, and (P − F) t²/(2 m) above."""
+    kind = "coulomb_forward" if way > 0.0 else "coulomb_backward"
+    tree, t = block(Element(kind=kind, on={"q1": 1.0}, value=F, name="ratchet")), np.linspace(0.0, 1.0, 5)
+    for push, left in ((-0.5, -0.5), (-2.0 * F, -2.0 * F), (0.5 * F, 0.0), (2.0 * F, F)):
+        given = Inputs(lambda t, q, qd, push=push: [way * push])
+        found = integrate(tree, t, [0.0], [0.0], given, method=Method("RK4", 1e-2), engine=engine)
+        assert found.motion.q[:, 0] == pytest.approx(way * left * t**2 / (2.0 * M), rel=1e-12, abs=1e-15)
+        assert found.motion.qdd[:, 0] == pytest.approx(way * left / M, abs=1e-12)
 
 
 def arm() -> Tree:
