@@ -7,7 +7,7 @@ that cannot be drawn the report and the warnings name the reason, and the report
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from scipy.spatial import QhullError
@@ -36,6 +36,26 @@ class Verdict:
             raise VeridynError(
                 Fault("a verdict has no such grade.", where="grade", expected="good, fair or poor", found=self.grade)
             )
+
+    def against(self, missed: Sequence[str] = (), faults: Sequence[str] = ()) -> Verdict:
+        """The same study with what speaks against it first: limits of its file that are missed, and possible faults of data or model.
+
+        With a missed limit it is poor, with a possible fault not good, and until that is cleared up it may be used for nothing.
+        """
+        words, grade, may, may_not = [self.headline], self.grade, self.may, self.may_not
+        if faults:
+            n = len(faults)
+            words.append("A check of the data fails." if n == 1 else f"{n} checks of the data fail.")
+            grade = "fair" if grade == "good" else grade
+            may, may_not = (), ("Anything, before the possible faults below are cleared up.", *may_not)
+        if missed:
+            n = len(missed)
+            words.append("A limit of the study is missed." if n == 1 else f"{n} limits of the study are missed.")
+            grade = "poor"
+        first = [f"Possible fault: {text}" for text in faults] + [f"Missed: {text}" for text in missed]
+        return replace(
+            self, grade=grade, headline=" ".join(words), findings=(*first, *self.findings), may=may, may_not=may_not
+        )
 
 
 @dataclass(frozen=True)
@@ -73,13 +93,17 @@ class Code:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text; the first column names the row. `left`: numbers of columns that hold words, `strong`: of those that matter most."""
+    """Cells of text; the first column names the row. `left`: numbers of columns that hold words, `strong`: of those that matter most.
+
+    `weak`: numbers of rows whose values are not to be relied on. Words in the column "unit" stand below the names on a narrow screen.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
     left: Sequence[int] = ()
     strong: Sequence[int] = ()
+    weak: Sequence[int] = ()
     kind: str = field(default="table", init=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +112,11 @@ class Table:
                 what = "a row of a table has not one cell for each column."
                 where = f"row {number} ({row[0] if row else 'empty'})"
                 raise VeridynError(Fault(what, where, f"{len(self.columns)} cells", str(len(row))))
+
+    @property
+    def unit(self) -> int | None:
+        """The number of the column "unit", where there is one and it holds words."""
+        return next((k for k, name in enumerate(self.columns) if name == "unit" and k in self.left), None)
 
 
 @dataclass(frozen=True)
