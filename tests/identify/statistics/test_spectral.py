@@ -379,6 +379,8 @@ def test_columns_that_are_held_at_once_weigh_no_more_than_is_allowed(monkeypatch
 def test_parts_are_logs_or_quarters_of_one() -> None:
     one = SimpleNamespace(motions=[range(1001)])
     assert module.part_ends(one, 1001).tolist() == [250, 500, 750, 1001]  # pyright: ignore[reportArgumentType]
+    two = SimpleNamespace(motions=[range(5), range(7)])
+    assert module.part_ends(two, 12).tolist() == [5, 12]  # pyright: ignore[reportArgumentType]
     three = SimpleNamespace(motions=[range(5), range(7), range(2)])
     assert module.part_ends(three, 14).tolist() == [5, 12, 14]  # pyright: ignore[reportArgumentType]
 
