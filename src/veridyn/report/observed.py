@@ -90,7 +90,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
     keys = [
         Key(number(f["nis"], 3), "NIS per reading (ideal 1)"),
         Key(f"{white} of {len(run.whiteness)}", "outputs with white innovations"),
-        Key(f"{f['rejected']:.0f}", "readings not used"),
+        Key(f"{f['rejected']:.0f}", "reading not used" if f["rejected"] == 1.0 else "readings not used"),
         Key(f"{f['samples']:.0f}", "samples"),
         Key(f"{f['step_microseconds']:.0f} µs", "a step of the observer"),
     ]
@@ -109,7 +109,7 @@ def verdict_of(run: ObserveRun) -> Verdict:
 
 def _verdict(run: ObserveRun) -> Verdict:
     """Good where the innovations are white and as large as the filter says; poor where they are neither."""
-    o, nis = run.observation, run.nis.mean
+    nis = run.nis.mean
     near = USABLE_NIS[0] <= nis <= USABLE_NIS[1]
     coloured = [name for name, w in run.whiteness.items() if not w.is_white]
     white = bool(run.whiteness) and not coloured
@@ -140,10 +140,9 @@ def _verdict(run: ObserveRun) -> Verdict:
         may_not = (
             f"Reading its bands as they stand: they are {reason}{'' if white else ', and errors last longer than the filter assumes'}.",
         )
-    name = FILTER_WORDS.get(o.filter, o.filter)
     return Verdict(
         "good" if near and white else "fair" if near or white else "poor",
-        f"“{run.machine_name}” with {name}: the observer's errors {'match' if near and white else 'do not match'} its stated bands.",
+        f"The observer's errors on “{run.machine_name}” {'match' if near and white else 'do not match'} its stated bands.",
         tuple(findings),
         may,
         may_not,
