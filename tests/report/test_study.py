@@ -16,6 +16,7 @@ import pytest
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder, LadderStep
 from veridyn.identify.selection import EliminationStep, Essential
 from veridyn.model.graph import Body
@@ -27,6 +28,7 @@ from veridyn.report.study import (
     friction_section,
     identified_page,
     identified_verdict,
+    named_faults,
     study_sections,
     trouble_sections,
 )
@@ -131,16 +133,26 @@ def test_what_may_make_all_else_worthless_stands_first(run: IdentifyRun) -> None
 def test_the_headline_has_what_speaks_against_the_study(run: IdentifyRun) -> None:
     """A model that predicts as well as any is not good where a check fails, and is poor where a limit is missed."""
     said, found = identified_verdict(run), verdict(run.study)
-    assert said.headline.startswith(found.headline) and said.grade == "poor" and not said.may
-    assert "of the data fail" in said.headline and "of the study" in said.headline
-    assert said.findings[0].startswith("Possible fault: ") and f"Missed: {run.missed[0]}" in said.findings
+    assert said.headline.startswith(found.headline) and said.grade == "poor"
+    assert "named below" in said.headline and "of the study" in said.headline
+    assert said.findings[0] == f"Missed: {run.missed[0]}" and said.findings[1].startswith(
+        "Possible fault: force of 'q2'"
+    )
+    assert not any(line.startswith("Quoting") for line in said.may) and "possible faults below" in said.may_not[0]
     good = Verdict("good", "It is identified.", (), ("Predicting.",), ("Other loads.",))
     missed = good.against(["mass: 3, and at most 2 is accepted."])
     assert (missed.grade, missed.headline) == ("poor", "It is identified. A limit of the study is missed.")
     assert missed.may == good.may and good.against() == good
     doubtful = good.against(faults=["its sign seems to be wrong", "it lags"])
-    assert (doubtful.grade, doubtful.headline) == ("fair", "It is identified. 2 checks of the data fail.")
-    assert not doubtful.may and doubtful.may_not[1:] == good.may_not
+    assert (doubtful.grade, doubtful.headline) == ("fair", "It is identified. 2 possible faults are named below.")
+    assert good.against(faults=list("abcd")).findings == tuple(f"Possible fault: {x}" for x in "abcd")
+    assert good.against(faults=list("abcde")).findings[3:] == ("2 more possible faults stand below.",)
+    late = [Mistake.of("delay", "it is late", f"force of 'q{k}'") for k in range(1, 7)]
+    sign = Mistake.of("sign", "its sign seems to be wrong", "force of 'q2'")
+    assert named_faults([late[0], sign, *late[1:]]) == [
+        "force of 'q1', force of 'q2', force of 'q3', force of 'q4' and 2 more: it is late",
+        "force of 'q2': its sign seems to be wrong",
+    ]
 
 
 def test_the_sections_are_set_on_the_page(run: IdentifyRun) -> None:

@@ -19,6 +19,7 @@ from veridyn.view.scene import Scene
 # What geometry and numbers can do to a picture: a degenerate hull, a decomposition that fails (a ValueError), a division by zero.
 # Others are defects of the program: the results are kept all the same (veridyn.cli.output), and the traceback is shown.
 DRAWING_ERRORS = (VeridynError, QhullError, ValueError, ArithmeticError)
+NAMED_FAULTS = 3  # that stand in a summary; the section about them has all
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,22 @@ class Verdict:
     def against(self, missed: Sequence[str] = (), faults: Sequence[str] = ()) -> Verdict:
         """The same study with what speaks against it first: limits of its file that are missed, and possible faults of data or model.
 
-        With a missed limit it is poor, with a possible fault not good, and until that is cleared up it may be used for nothing.
+        With a missed limit it is poor, with a possible fault not good.
         """
-        words, grade, may, may_not = [self.headline], self.grade, self.may, self.may_not
+        words, grade = [self.headline], self.grade
         if faults:
             n = len(faults)
-            words.append("A check of the data fails." if n == 1 else f"{n} checks of the data fail.")
+            words.append("A possible fault is named below." if n == 1 else f"{n} possible faults are named below.")
             grade = "fair" if grade == "good" else grade
-            may, may_not = (), ("Anything, before the possible faults below are cleared up.", *may_not)
         if missed:
             n = len(missed)
             words.append("A limit of the study is missed." if n == 1 else f"{n} limits of the study are missed.")
             grade = "poor"
-        first = [f"Possible fault: {text}" for text in faults] + [f"Missed: {text}" for text in missed]
-        return replace(
-            self, grade=grade, headline=" ".join(words), findings=(*first, *self.findings), may=may, may_not=may_not
-        )
+        shown = faults if len(faults) <= NAMED_FAULTS + 1 else faults[:NAMED_FAULTS]
+        first = [f"Missed: {text}" for text in missed] + [f"Possible fault: {text}" for text in shown]
+        if len(shown) < len(faults):
+            first.append(f"{len(faults) - len(shown)} more possible faults stand below.")
+        return replace(self, grade=grade, headline=" ".join(words), findings=(*first, *self.findings))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ Of a payload study: the load, how sure it is and why, and what to type into a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
 from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page
@@ -98,10 +99,18 @@ def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
 def identified_verdict(run: IdentifyRun) -> Verdict:
     """The verdict on an identification, of any machine."""
     if run.drive is None:
-        return verdict(run.study).against(run.missed, [s.fault.what for s in run.suspicions])
+        return verdict(run.study, doubtful=bool(run.suspicions)).against(run.missed, named_faults(run.suspicions))
     from veridyn.report.observed import shown_verdict
 
     return shown_verdict(run.machine.name, run.drive).against(run.missed)
+
+
+def named_faults(suspicions: Sequence[Mistake]) -> list[str]:
+    """A sentence for each kind of possible fault, with the places that have it."""
+    places: dict[str, list[str]] = {}
+    for s in suspicions:
+        places.setdefault(s.fault.what, []).append(s.fault.where)
+    return [f"{where}: {what}" if (where := listed([w for w in own if w], 4)) else what for what, own in places.items()]
 
 
 def trouble_sections(run: IdentifyRun) -> list[Section]:
