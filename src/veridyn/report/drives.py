@@ -172,7 +172,7 @@ DRAWN_DEFLECTIONS = 500  # samples of a curve
 def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     """The report of ``veridyn identify`` for a study with a section ``flexible``."""
     value, sigma = measured(1e3 * run.fit.delay, 1e3 * run.fit.delay_sigma)
-    keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders")]
+    keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders or sensors")]
     keys += [Key(f"{percent(x)} %", f"error of the deflection of {c}") for c, x in run.std_percent.items()]
     sections = [_joints(run), _agreement(run), _deflections(run)]
     if run.missed:
@@ -245,9 +245,11 @@ def _deflections(run: FlexibleRun) -> Section:
             Series("measured", samples.t[thin], 1e3 * y[thin], style="dots"),
             Series("predicted", samples.t[thin], 1e3 * predicted[thin], colour=1),
         ]
-        plots.append(curves(c, series, "t, s", f"deflection, m{'rad' if joint.turning else 'm'}", clock=c))
+        what, unit = joint.compared
+        plots.append(curves(c, series, "t, s", f"{what}, m{unit_text(unit)}", clock=c))
     lead = (
-        "Motor less link as the encoders show it, the delay in it. The zero of the encoders and the dry friction that acts at the start "
+        "Motor less link as the encoders show it, or the reading of a sensor on the link less that of a rigid joint, the delay in it. The "
+        "zero of the encoders and the dry friction that acts at the start "
         "are those of the log; at standstill friction stays as it was."
     )
     return Section("Deflection on the validation log", [Figure(plots)], lead)
