@@ -169,7 +169,9 @@ def _fitted(
             (found, distance), gap = wide, flexible.backlash
     inner, inner_odds = None, np.nan
     if flexible.hysteresis > 0.0:
-        inner = InnerFriction(samples, flexible.hysteresis, flexible.hysteresis_deflection, s.spread)
+        inner = InnerFriction(
+            samples=samples, force=flexible.hysteresis, way=flexible.hysteresis_deflection, spread=s.spread
+        )
         bent, inner_odds = estimate_with_hysteresis(samples, found, distance, mean, sigma, way, inner)
         force = float(bent[0].values[len(QUANTITIES) + 2 * len(samples)])
         seen = float(bent[0].sigma[len(QUANTITIES) + 2 * len(samples)]) <= DETERMINED_SHARE * flexible.hysteresis
