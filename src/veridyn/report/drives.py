@@ -70,7 +70,7 @@ def _errors(run: DrivesRun) -> Section:
     lead = (
         "rms of measured less simulated encoder; the simulation starts once and sees nothing but commands from then on."
     )
-    note = f" Samples behind {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
+    note = f" Samples after {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
     figure = Figure(_error_plots(fit), "Measured less simulated", f"Of “{fit.replay.name}”.{note}")
     return Section("Errors", [Table(head, rows), figure], lead)
 
@@ -94,13 +94,14 @@ def _numbers(run: DrivesRun) -> Section:
     for d in run.fit.drives:
         shown = measured(d.value, d.sigma) if d.determined else (number(d.value, 3), "not determined")
         true = (number(run.truth.get(d.name, np.nan), 3),) if run.truth else ()
-        rows.append((d.name, *shown, *true, number(d.prior, 3), number(d.prior_sigma, 2), unit_text(d.unit)))
+        rows.append((d.name, unit_text(d.unit), *shown, *true, number(d.prior, 3), number(d.prior_sigma, 2)))
     lead = (
         "A number is determined where its standard deviation is at most half that of its prior. Deviations allow for residuals that have a "
         "memory, and for parts of the log that disagree."
     )
-    head = ("number", "value", "± σ", *(("true",) if run.truth else ()), "prior", "± σ", "unit")
-    return Section("What the encoders show", [Table(head, rows, left=(len(head) - 1,), strong=(1,))], lead)
+    head = ("number", "unit", "value", "± σ", *(("true",) if run.truth else ()), "prior", "± σ")
+    weak = tuple(k for k, d in enumerate(run.fit.drives) if not d.determined)
+    return Section("What the encoders show", [Table(head, rows, left=(1,), strong=(2,), weak=weak)], lead)
 
 
 def _open(run: DrivesRun) -> Section | None:
@@ -136,7 +137,7 @@ def _replay(run: DrivesRun) -> Section:
                 series += [Series(label, t[own], simulated[own], colour=colour)] if own.any() else []
             unit = "rad" if kinds[joint] == "turning" else "m"
             plots.append(curves(title, series, "t, s", f"encoder, {unit}", clock=replay.name))
-    end = f" Samples behind {run.fit.until:g} s were not fitted." if np.isfinite(run.fit.until) else ""
+    end = f" Samples after {run.fit.until:g} s were not fitted." if np.isfinite(run.fit.until) else ""
     return Section("Measured and simulated", [Figure(plots)], f"From the commands alone.{end}")
 
 
