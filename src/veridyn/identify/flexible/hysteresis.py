@@ -42,7 +42,7 @@ def estimate_with_hysteresis(
     """The estimate with a hysteresis of these priors, and the log odds for it; `without`, `distance`: of the estimate that has none."""
     tried = []
     for z in SEARCHED:
-        held = replace(inner, way=inner.way * float(np.exp(z * inner.spread)), spread=HELD, paths={}, found={})
+        held = replace(inner, way=inner.way * float(np.exp(z * inner.spread)), spread=HELD, kept={})
         one, _ = most_likely_joint(samples, mean, sigma, way, inner=held, distances=[distance])
         tried.append((one.evidence - 0.5 * z**2, one.values))
     start = max(tried, key=lambda one: one[0])[1]

@@ -44,8 +44,9 @@ class InnerFriction:
     force: float
     way: float
     spread: float
-    paths: dict[float, list[Array]] = field(default_factory=dict)
-    found: dict[tuple[float, float], list[Array]] = field(default_factory=dict)
+    kept: dict[tuple[float, ...], list[Array]] = field(
+        default_factory=dict
+    )  # paths by delay, shares by delay and log w
 
     @property
     def mean(self) -> Array:
@@ -64,18 +65,17 @@ class InnerFriction:
     def torque(self, own: Array, delay: float, relaxation: float) -> Array:
         """h (z − (D/K) ż + …) of h, log w and the start of each log, z along the deflection that encoders with this delay show."""
         force, log_way, starts = float(own[0]), float(own[1]), own[2:].tolist()
-        if len(self.found) >= KEPT:
-            self.found.clear()
-            self.paths.clear()
-        if delay not in self.paths:
-            self.paths[delay] = [one.twist(delay) for one in self.samples]
+        if len(self.kept) >= 2 * KEPT:
+            self.kept.clear()
+        if (delay,) not in self.kept:
+            self.kept[delay,] = [one.twist(delay) for one in self.samples]
         key = (delay, log_way)
-        if key not in self.found:
-            made = zip(self.samples, self.paths[delay], strict=True)
-            self.found[key] = [one.shares(path, float(np.exp(log_way))) for one, path in made]
+        if key not in self.kept:
+            made = zip(self.samples, self.kept[delay,], strict=True)
+            self.kept[key] = [one.shares(path, float(np.exp(log_way))) for one, path in made]
         lag = np.array([1.0, -relaxation, relaxation**2])
         return force * np.concatenate(
-            [lag @ (z[:3] + start * z[3:]) for z, start in zip(self.found[key], starts, strict=True)]
+            [lag @ (z[:3] + start * z[3:]) for z, start in zip(self.kept[key], starts, strict=True)]
         )
 
 
