@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.description.to_machine import machine_of_points
 from veridyn.mechanics.natural.equations.dynamics import initial_state

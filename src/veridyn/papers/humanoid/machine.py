@@ -19,7 +19,7 @@ from scipy.linalg import solve_banded
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.weld import welded

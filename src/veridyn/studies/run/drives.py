@@ -28,8 +28,8 @@ from veridyn.identify.flexible.two_encoders import FlexibleFit, identify_flexibl
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.drives import DrivesFile, FlexibleFile
 from veridyn.studies.config.excite import DriveExciteFile
+from veridyn.studies.config.identify_sections import DrivesFile, FlexibleFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
 from veridyn.studies.run.machine import model_path, study_machine
