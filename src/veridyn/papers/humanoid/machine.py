@@ -25,7 +25,7 @@ from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.spatial.inertia import from_centre
 
 BASE = "torso"
