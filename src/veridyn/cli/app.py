@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,10 +86,10 @@ def live(
         )
     server = LiveServer(session, port, host, secret or None)
     worker = threading.Thread(target=session.run, daemon=True)
-    typer.echo(f"{session.feed.layout.title}: {server.address} (Ctrl-C stops)")
-    typer.echo(f"samples: {session.source.words}" + (f", token {secret}" if secret else ""))
-    worker.start()
     try:
+        typer.echo(f"{session.feed.layout.title}: {server.address} (Ctrl-C stops)")
+        typer.echo(f"samples: {session.source.words}" + (f", token {secret}" if secret else ""))
+        worker.start()
         session.stopped.wait(seconds)
         if seconds is None:
             threading.Event().wait()
@@ -96,7 +97,8 @@ def live(
         typer.echo("")
     finally:
         session.stop()
-        worker.join(5.0)
+        if worker.is_alive():
+            worker.join(5.0)
         server.stop()
 
 
@@ -193,6 +195,10 @@ class CommandGroup(TyperGroup):
         return super().parse_args(ctx, flags_first(args))
 
     def invoke(self, ctx: Any) -> Any:
+        """In a context of its own, so that how much a command prints ends with it."""
+        return copy_context().run(self._answered, ctx)
+
+    def _answered(self, ctx: Any) -> Any:
         try:
             with printed_warnings():
                 return super().invoke(ctx)

@@ -126,6 +126,12 @@ def test_badly_conditioned_regressors_lose_no_digits() -> None:
     assert Projected.of(W, y).tested(s[:, :, None]).sizes[0] == pytest.approx(whole[-1], rel=1e-6)
 
 
+def test_fewer_equations_than_columns_leave_nothing() -> None:
+    rng = np.random.default_rng(8)
+    W = rng.normal(size=(4, 1, 6))
+    assert np.abs(Projected.of(W, rng.normal(size=(4, 1))).residual).max() < 1e-12
+
+
 def test_what_is_left_beside_further_columns_is_the_same_in_steps() -> None:
     W, y, rng = equations(3)
     columns = rng.normal(size=(N, R, 4))

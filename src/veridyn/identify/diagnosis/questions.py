@@ -288,9 +288,9 @@ class Questions:
         return float(chdtrc(rest.shape[2], max(gain, 0.0)))
 
     def stepping(self) -> list[Cause]:
-        """Causes that step where a speed turns, of which white noise would seldom make as much."""
+        """Causes that step where a speed turns, of which white noise would seldom make as much: at twice the rate, being asked twice."""
         own = [k for k, c in enumerate(self.causes) if c.kind in STEPPING and self.rests[1][:, :, self.parts[k]].any()]
-        return [self.causes[k] for k in own if self._chance([k]) < self.rate]
+        return [self.causes[k] for k in own if self._chance([k]) < 2.0 * self.rate]
 
     def unknown_rotors(self) -> Damage | None:
         """The rotor of a motor whose transmission the model has, and its inertia not: no log need show that it is there.

@@ -265,7 +265,7 @@ def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:
         if smallest > ROUNDING:
             B = A @ T
             return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
-    _, s, Vt = np.linalg.svd(np.linalg.qr(A / norms, mode="r"))
+    _, s, Vt = np.linalg.svd(np.linalg.qr(A / norms, mode="r"), full_matrices=False)
     kept = s > ROUNDING * s.max(initial=0.0)
     return Vt[kept].T / s[kept] / norms[:, None]
 

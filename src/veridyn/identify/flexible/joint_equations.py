@@ -36,7 +36,7 @@ KEPT = 12  # of paths of hysteresis and shares along them, while an estimate is 
 STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class InnerFriction:
     """Hysteresis of the samples of each log, and its priors: the deviation `force` of h, and w = `way` but for `spread` in log w."""
 
