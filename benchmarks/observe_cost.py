@@ -24,9 +24,9 @@ import veridyn as vd
 from benchmarks.clock import best_of
 from benchmarks.foreign.small import MACHINES
 from benchmarks.subjects import arm
-from strangers.walks import walked
+from strangers.walks import CRANE, walked
 from veridyn.errors import VeridynWarning
-from veridyn.machines.described import CRANE, crane
+from veridyn.machines import crane
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation

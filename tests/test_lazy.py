@@ -65,10 +65,13 @@ def test_no_listed_name_is_that_of_a_file_in_the_folder(module: str) -> None:
 
 @pytest.mark.parametrize("stub", [s for s in STUBS if s.parent != PACKAGE or s.stem != "__init__"], ids=str)
 def test_a_module_with_lazy_names_is_its_docstring_and_nothing_else(stub: Path) -> None:
-    """The file is there for editors and type checkers, which mark imports of a stub without a source; all that it does is in lazy.py."""
-    text = ast.get_docstring(ast.parse(stub.read_text("utf-8")), clean=False)
-    expected = f'"""{text}"""\n\nfrom veridyn.lazy import attach\n\n__getattr__, __dir__ = attach(__name__)\n'
-    assert stub.with_suffix(".py").read_text("utf-8") == expected
+    """The file is there for its examples, and for editors and type checkers, which mark imports of a stub without a source; all that it
+    does is in lazy.py. The stub has what the file says in its first paragraph."""
+    source = stub.with_suffix(".py").read_text("utf-8")
+    text, short = (ast.get_docstring(ast.parse(t), clean=False) for t in (source, stub.read_text("utf-8")))
+    assert text is not None and short is not None
+    assert source == f'"""{text}"""\n\nfrom veridyn.lazy import attach\n\n__getattr__, __dir__ = attach(__name__)\n'
+    assert text.split("\n\n")[0].strip() == short.strip()
 
 
 def test_a_module_with_lazy_names_has_a_stub() -> None:

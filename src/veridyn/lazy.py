@@ -3,8 +3,8 @@
     from veridyn.signals.butterworth import Butterworth as Butterworth          a line of signals/__init__.pyi
 
 Editors and type checkers read the stub as it is; :func:`attach` reads it when a name of the module is first needed, so that importing the
-module costs nothing. Each stub has a source beside it, of its docstring and two lines: where there is none, type checkers and editors mark
-every ``from veridyn.dynamics import …`` as not found, and tools that list the modules of a package pass over it.
+module costs nothing. Each stub has a source beside it, of a docstring with examples and two lines: where there is none, type checkers and
+editors mark every ``from veridyn.dynamics import …`` as not found, and tools that list the modules of a package pass over it.
 
 A verb may share its name with a folder: ``veridyn.identify`` is the function, also after ``import veridyn.identify.base``. The import
 system binds a folder to its name in the package. The package keeps the name for the function, and modules of the folder are attributes of

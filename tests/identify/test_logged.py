@@ -15,7 +15,7 @@ from studies.excavator_log import MODEL
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.identify.logged import closed_or_none, determining, logged, motion, readings_in_reach
-from veridyn.machines.described import delta, linkage, palletizer
+from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.assembly import Split, splitting
 from veridyn.mechanics.tree.loops.closure import closed_home

@@ -10,12 +10,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from strangers.walks import SPATIAL, walked
+from strangers.walks import CRANE, SPATIAL, walked
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import base_parameters
-from veridyn.machines.described import CRANE, crane, delta, described, linkage, palletizer, spatial
+from veridyn.machines import crane, delta, described, linkage, palletizer, spatial
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.freedoms import mobility

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.machines.described import crane
+from veridyn.machines import crane
 from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.equations.dynamics import initial_state, solve_accelerations
 from veridyn.mechanics.natural.equations.system import natural_system

@@ -9,7 +9,7 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.described import spatial
+from veridyn.machines import spatial
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

@@ -10,7 +10,7 @@ import pytest
 
 from strangers.twins import linkage_twin
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of

@@ -9,7 +9,7 @@ import veridyn as vd
 from papers.small_crane import small_crane
 from veridyn.errors import DataError
 from veridyn.filters import CarNoise
-from veridyn.machines.described import crane
+from veridyn.machines import crane
 from veridyn.manoeuvres import Steered
 from veridyn.mechanics.natural.channels import readout
 from veridyn.mechanics.natural.equations.system import natural_system

@@ -9,7 +9,7 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar, rotation, turning_fourbar
 from veridyn.errors import DataError, ModelWarning
-from veridyn.machines.described import crane, spatial
+from veridyn.machines import crane, spatial
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism, machine_of_points
 from veridyn.model.load import Drive, Torque
 from veridyn.model.place import Marker

@@ -9,7 +9,7 @@ import pytest
 
 from observe.test_machine_trees import arm, tumbling
 from veridyn.errors import DataError, ModelWarning
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from observe.linear import Kalman, from_rates
-from strangers.walks import walked
-from veridyn.machines.described import CRANE, crane
+from strangers.walks import CRANE, walked
+from veridyn.machines import crane
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import observe_with

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from strangers.walks import walked
-from veridyn.machines.described import CRANE, crane
+from strangers.walks import CRANE, walked
+from veridyn.machines import crane
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.experiment import Experiment

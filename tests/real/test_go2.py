@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import veridyn as vd
 from real_logs import folder
 from veridyn.cli.app import app
-from veridyn.studies.config.drives import DrivesFile
+from veridyn.studies.config.identify_sections import DrivesFile
 from veridyn.studies.config.study import load_study
 
 # MuJoCo and SciPy with the same priors and one Coulomb number a joint: 0.0082 rad held out, 0.0188 with the file's values.

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import cumulative_trapezoid
 
 from veridyn.errors import DataError, DataWarning
-from veridyn.signals.derivative import (
+from veridyn.signals.conditioning import (
     apply,
     central_difference,
     central_gain,

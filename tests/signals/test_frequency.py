@@ -146,9 +146,9 @@ def test_the_printed_sign_of_17_is_wrong() -> None:
     size = np.sqrt(np.mean(EXACT[1] ** 2))
     assert np.sqrt(np.mean((velocity(Xi[6:]) - EXACT[1]) ** 2)) > 0.5 * size
     assert velocity(-Xi[6:]) == pytest.approx(EXACT[1], abs=1e-10)
-    assert FourierTrajectory.from_rates(THREE_JOINTS.centre, Xi[1:6].T, -Xi[6:].T, FREQUENCY).at(T)[2] == pytest.approx(
-        EXACT[2], abs=1e-9
-    )
+    kw = 2.0 * np.pi * FREQUENCY * np.arange(1, 6)
+    written = FourierTrajectory(THREE_JOINTS.centre, Xi[1:6].T / kw, Xi[6:].T / kw, FREQUENCY)  # (14) integrated
+    assert written.at(T)[2] == pytest.approx(EXACT[2], abs=1e-9)
 
 
 def test_time_domain_filters_join_the_ends() -> None:

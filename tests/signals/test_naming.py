@@ -9,7 +9,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError, DataWarning
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.mechanics.system.integrate import BaseState, Inputs
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body

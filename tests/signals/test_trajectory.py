@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly
@@ -44,7 +46,7 @@ def test_derivatives_are_those_of_the_position(start):
 
 def test_a_start_begins_at_rest_and_ends_in_the_periodic_motion():
     plain = drawn()
-    trajectory = plain.with_start(2.0)
+    trajectory = replace(plain, start=2.0)
     q, qd, qdd = trajectory.at(0.0)
     assert np.array_equal(q, trajectory.centre)
     assert not qd.any() and not qdd.any()
@@ -138,7 +140,7 @@ def test_weights_add_up_to_one_and_stay_in_the_range_of_the_points() -> None:
 
 
 def test_it_starts_from_rest_where_asked() -> None:
-    s = trajectory().with_start(2.0)
+    s = replace(trajectory(), start=2.0)
     q, qd, qdd = s.at(0.0)
     assert q == pytest.approx(s.centre) and not qd.any() and not qdd.any()
     assert s.grid()[-1] == pytest.approx(7.0)

@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.files.machine.load import parse_machine
-from veridyn.machines.described import crane
+from veridyn.machines import crane
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, driven, led
 from veridyn.model.experiment import Channel, Experiment

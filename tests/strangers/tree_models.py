@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from strangers.machines import branched_arm, free_machine
-from veridyn.machines.described import delta, linkage, palletizer
+from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, motor_inertia, spring
 from veridyn.model.graph import Body

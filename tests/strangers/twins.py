@@ -13,7 +13,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_sensors import WORLD, PinSensors
-from veridyn.machines.described import crane, linkage, spatial
+from veridyn.machines import crane, linkage, spatial
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.elsewhere import actuators

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.machines.described import Walk
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.equations.position import start_of
@@ -14,9 +15,38 @@ from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMoti
 from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import filter_of
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 
+
+@dataclass(frozen=True)
+class Walk:
+    """A mechanism whose motors push with forces that walk at random: exactly what a filter that estimates these forces supposes.
+
+    `process_noise`: densities of the walk, and how far the start may be off; the true start is drawn from that.
+    """
+
+    process_noise: ProcessNoise
+    motors: tuple[str, ...]
+    independents: tuple[str, ...]
+    samples: int
+    step: float
+
+    def setup(self, method: Filter | str) -> ObserverSetup:
+        """These settings with a filter."""
+        settings = ObserveSettings(
+            process_noise=self.process_noise, independents=self.independents, unknown=self.motors, model_error="off"
+        )
+        return ObserverSetup(filter_of(method, "observe"), settings)
+
+
+CRANE = Walk(
+    ProcessNoise(force=400.0, start=0.05, start_rate=0.05, start_force=20.0), ("motor",), ("x", "swing"), 500, 0.02
+)
 SPATIAL = Walk(
     ProcessNoise(force=4.0, start=0.05, start_rate=0.1, start_force=2.0),
     ("shoulder_motor", "elbow_motor", "base_motor"),

@@ -11,7 +11,7 @@ import numpy as np
 from strangers.closed_logs import Stranger, sines
 from studies.bench_robot import table
 from veridyn.files.machine.write import save_model
-from veridyn.machines.described import delta, palletizer
+from veridyn.machines import delta, palletizer
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

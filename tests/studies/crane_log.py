@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from strangers.walks import walked
-from veridyn.machines.described import CRANE, crane
+from strangers.walks import CRANE, walked
+from veridyn.machines import crane
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 
 REPOSITORY = Path(__file__).parents[2]

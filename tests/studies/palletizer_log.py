@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from strangers.closed_logs import Stranger, sines
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.model.motion import Motion
 
 FOLDER = Path(__file__).parents[2] / "examples" / "studies"

@@ -9,7 +9,7 @@ from studies.arm_simulation import ARM
 from veridyn.errors import DataError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.tree.loops.closure import closed_positions

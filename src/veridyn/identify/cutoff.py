@@ -88,11 +88,6 @@ class Cutoff:
             return "within the noise of the least"
         return "loses motion" if trial.cutoff < self.best.cutoff else "lets noise in"
 
-    @property
-    def at_edge(self) -> bool:
-        """Whether the least error lies at the first or last cut-off tried, so that a better one may lie beyond."""
-        return self.proposed in (self.trials[0].cutoff, self.trials[-1].cutoff)
-
     def table(self) -> str:
         """The trials as CSV."""
         lines = ["cutoff_hz,training_percent,unfiltered_percent,excess_percent,noise_percent,reason"]

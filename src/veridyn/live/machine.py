@@ -245,7 +245,7 @@ def prepared_observer(machine: GivenMachine, setup: ObserverSetup, wanted: Seque
 
 ACTING = ("speed", "steer", "ax")
 FILTER_WORDS = {"ekf": "extended Kalman filter", "ukf": "unscented Kalman filter"}
-WHEEL_POINTS = 12
+WHEEL_POINTS, WHEEL_RADIUS = 12, 0.32  # of a ring, m
 
 
 class CarTracker:
@@ -411,8 +411,8 @@ def body_of(front: float, rear: float, track: float) -> tuple[Array, list[tuple[
     return np.array(points), lines
 
 
-def standing_wheel(at: Array, steer: float, points: int, radius: float = 0.32) -> Array:
+def standing_wheel(at: Array, steer: float, points: int) -> Array:
     """A ring (points, 3) on the ground below `at` (2,), turned by `steer` (rad) about the vertical."""
     turn = 2.0 * np.pi * np.arange(points) / points
-    along, up = radius * np.cos(turn), radius * (1.0 + np.sin(turn))
+    along, up = WHEEL_RADIUS * np.cos(turn), WHEEL_RADIUS * (1.0 + np.sin(turn))
     return np.column_stack([at[0] + along * np.cos(steer), at[1] + along * np.sin(steer), up])

@@ -21,8 +21,8 @@ from veridyn.live.arrivals import Datagrams, GrowingFile, Messages, SampleColumn
 from veridyn.live.machine import DRAW_ON, MachineTracker, car_session, prepared_observer
 from veridyn.live.session import Pace, Replay, Session, log_samples
 from veridyn.live.tracker import LiveTracker, Sample, SampleSource
+from veridyn.machines import crane
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
-from veridyn.machines.described import CRANE, crane
 from veridyn.mechanics.system.integrate import Inputs
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -141,6 +141,12 @@ def _observer(loaded: Loaded[Any], pace: float, come: Arriving, progress: Progre
 Show = Callable[[Progress], tuple[LiveTracker, Sequence[Sample], str]]
 ARM_S = 15.0
 CRANE_UNITS = {"time": "s", "travel": "mm", "tilt": "deg"}  # of the shipped log's columns
+CRANE_SETTINGS = ObserveSettings(
+    process_noise=ProcessNoise(force=400.0, start=0.05, start_rate=0.05, start_force=20.0),
+    independents=("x", "swing"),
+    unknown=("motor",),
+    model_error="off",
+)
 ARM_RATE = 100.0  # Hz, of the samples that are used
 PUSHED_S = (6.0, 9.0)  # when somebody pushes the arm
 PUSH_N = 30.0  # along x of its hand
@@ -155,7 +161,7 @@ def crane_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
         Virtual("load_speed", "velocity", "L"),
         Virtual("rope", "reaction", ("rope", "L")),
     )
-    prepared = prepared_observer(crane(), CRANE.setup(EKF(gate=0.9999)), wanted)
+    prepared = prepared_observer(crane(), ObserverSetup(EKF(gate=0.9999), CRANE_SETTINGS), wanted)
     log = load_log(file, {"time": "time", "travel": "trolley", "tilt": "angle"}, CRANE_UNITS, "time")
     notes = ("the readings are simulated; the force of the motor is estimated",)
     return MachineTracker(prepared, notes=notes), log_samples(prepared.system, log), "crane.csv"

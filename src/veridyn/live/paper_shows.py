@@ -18,7 +18,7 @@ from veridyn.observe.car.system import lateral_measurements
 from veridyn.observe.filters.methods import EKF
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
-from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
+from veridyn.papers.buggy.observers import INPUTS, REFRESH, error_ekf, standing_start
 from veridyn.papers.buggy.page_sections import buggy_layer
 from veridyn.papers.buggy.trials import CRUISE, EASED, FULL, RACK
 from veridyn.papers.car.simulator.description import Vehicle, VehicleManoeuvre
@@ -42,14 +42,9 @@ def buggy_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     return buggy_tracker(model, log), buggy_samples(model, log), "a simulated drive"
 
 
-def buggy_observer() -> BuggyObserver:
-    """The errorEKF of the thesis."""
-    return error_ekf()
-
-
 def buggy_tracker(model: Machine, log: Experiment) -> MachineTracker:
     """The errorEKF of the buggy beside a drive."""
-    how = buggy_observer()
+    how = error_ekf()
     machine, _ = how.prepared(model, log, model.sensors)
     setup = how.setup(standing_start(model), INPUTS)
     prepared = prepared_observer(machine, setup, ())
@@ -61,8 +56,8 @@ def buggy_tracker(model: Machine, log: Experiment) -> MachineTracker:
 
 def buggy_samples(model: Machine, log: Experiment) -> list[Sample]:
     """The readings of a drive as they come in."""
-    machine, log = buggy_observer().prepared(model, log, model.sensors)
-    setup = buggy_observer().setup(standing_start(model), INPUTS)
+    machine, log = error_ekf().prepared(model, log, model.sensors)
+    setup = error_ekf().setup(standing_start(model), INPUTS)
     return log_samples(prepared_observer(machine, setup, ()).system, log)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.system.integrate import Method
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.experiment import Experiment

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.description.to_machine import machine_of_points
 from veridyn.mechanics.natural.equations.dynamics import initial_state
@@ -37,7 +37,7 @@ from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.settings import values_of
 from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.result import ParameterRow, Result, fingerprint, parameter_row
 
 STEP, SAMPLES = 5e-3, 2000
 SKIP = 19  # errors count from the 20th sample on
@@ -232,9 +232,7 @@ class ObservationStudy:
         true = np.concatenate([self.truth.q[-1], self.truth.qd[-1], np.full(o.track.x.shape[1] - 2 * n, np.nan)])
         known = o.system.reduced(true)
         return tuple(
-            ParameterRow(
-                name, unit, float(x), float(s), float(100.0 * s / abs(x)) if x else float("nan"), truth=float(t)
-            )
+            parameter_row(name, unit, float(x), float(s), truth=float(t))
             for name, unit, x, s, t in zip(o.states, o.units, o.reduced[-1], o.sigma[-1], known)
         )
 

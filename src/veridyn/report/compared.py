@@ -135,6 +135,9 @@ def _inputs(found: Comparison) -> list[Block]:
 
 FILES = "result.json, parameters.csv (means of the fleet), machines.csv and fleet.json"
 DRAWN_PARAMETERS = 6  # pictures of single parameters
+PICTURE_LEAD = (
+    "Values with two of their own standard deviations; the band is the mean with two deviations between machines."
+)
 DRAWN_MACHINES = 40  # machines of the matrix, the ones farthest from the others
 DEVIATIONS = 6.0  # at which the matrix has its full colour
 LISTED_MACHINES = 60  # lines of the table of machines
@@ -159,16 +162,13 @@ def fleet_page(run: FleetRun, result: Result, command: str) -> str:
         Section(
             "The fleet", spread_blocks(run), "Mean of each parameter, and the standard deviation between machines."
         ),
-        Section("Parameter by parameter", [parameter_figure(run)], _picture_lead()),
+        Section("Parameter by parameter", [parameter_figure(run)], PICTURE_LEAD),
         Section("Machine by machine", machine_blocks(run), note),
     ]
     if fleet.failed or run.logs_left_out:
         sections.insert(0, Section("Left out", left_out_blocks(run), "These were not used; the others went on."))
-    if run.missed:
-        lead = "The study file sets limits, and these are not kept."
-        sections.insert(0, Section("Limits that are missed", [Listing(run.missed)], lead))
     title = f"A fleet of “{next(iter(fleet.fits.values())).described.name}”"
-    return page(title, fleet_verdict(run), keys, sections, result, command, beside=FILES)
+    return page(title, fleet_verdict(run), keys, sections, result, command, beside=FILES, missed=run.missed)
 
 
 def fleet_verdict(run: FleetRun) -> Verdict:
@@ -208,12 +208,6 @@ def _apart_lead(fleet: Fleet) -> str:
     return (
         f"A value is listed where only {number(100.0 * fleet.significance, 2)} % of sound fleets would have any value as far from "
         "the others, over all machines and parameters together. Its own uncertainty counts."
-    )
-
-
-def _picture_lead() -> str:
-    return (
-        "Values with two of their own standard deviations; the band is the mean with two deviations between machines."
     )
 
 
@@ -285,11 +279,9 @@ def parameter_figure(run: FleetRun) -> Figure:
         return far.get(fleet.names[j], 0.0), spread[j] / sigma[j] if sigma[j] > 0.0 else math.inf
 
     chosen = sorted(range(len(fleet.names)), key=interest, reverse=True)[:DRAWN_PARAMETERS]
-    return Figure([_values_plot(run, j) for j in chosen], caption=_chosen_caption(len(chosen), len(fleet.names)))
-
-
-def _chosen_caption(shown: int, of: int) -> str:
-    return "" if shown == of else f"The {shown} of {of} parameters in which machines differ most; machines.csv has all."
+    shown, of = len(chosen), len(fleet.names)
+    note = f"The {shown} of {of} parameters in which machines differ most; machines.csv has all."
+    return Figure([_values_plot(run, j) for j in chosen], caption="" if shown == of else note)
 
 
 def _values_plot(run: FleetRun, j: int) -> Plot:

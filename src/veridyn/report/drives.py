@@ -31,11 +31,11 @@ def drives_page(run: DrivesRun, result: Result, command: str) -> str:
     if "share_inside_two_sigma" in figures:
         keys.append(Key(f"{number(100.0 * figures['share_inside_two_sigma'], 2)} %", "of the true values within 2σ"))
     sections = [_errors(run), _numbers(run), _open(run), _terms(run), _replay(run), _moving(run)]
-    if run.missed:
-        sections.insert(0, Section("Limits that are missed", [Listing(run.missed)]))
     sections.append(Section("Assumed and noted", [Listing(fit.notes)]))
     kept = [s for s in sections if s is not None]
-    return page(f"Drives of “{fit.described.name}”", drives_verdict(run), keys, kept, result, command)
+    return page(
+        f"Drives of “{fit.described.name}”", drives_verdict(run), keys, kept, result, command, missed=run.missed
+    )
 
 
 def drives_verdict(run: DrivesRun) -> Verdict:
@@ -175,10 +175,8 @@ def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders or sensors")]
     keys += [Key(f"{percent(x)} %", f"error of the deflection of {c}") for c, x in run.std_percent.items()]
     sections = [_joints(run), _agreement(run), _deflections(run)]
-    if run.missed:
-        sections.insert(0, Section("Limits that are missed", [Listing(run.missed)]))
     title = f"Flexible joints of “{run.fit.described.name}”"
-    return page(title, flexible_verdict(run), keys, sections, result, command)
+    return page(title, flexible_verdict(run), keys, sections, result, command, missed=run.missed)
 
 
 def flexible_verdict(run: FlexibleRun) -> Verdict:

@@ -61,13 +61,12 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
     parts = _parts(run) if run.drive is None else drive_parts(run, run.drive, result)
     o = parts.observation
     sections = [
-        *([Section("Limits that are missed", [Listing(list(run.missed))])] if run.missed else []),
         *parts.before,
         *(consistency_sections(o, parts.skip) if o is not None and o.estimates.dof.any() else []),
         *parts.after,
     ]
     title = f"Observation of “{parts.name}”"
-    return page(title, verdict_of(run), parts.keys, sections, result, command, parts.settings)
+    return page(title, verdict_of(run), parts.keys, sections, result, command, parts.settings, missed=run.missed)
 
 
 def _parts(run: ObserveRun) -> ObservedParts:
@@ -314,7 +313,8 @@ def drive_parts(run: ObserveRun, drive: ObservedDrive, result: Result) -> Observ
     if run.parameters:
         lead = "Identified values with deviations, and states at the end."
         before.append(Section("Parameters", [_parameters(run.parameters)], lead))
-    after = [*_suspicions(list(result.warnings)), _channels(drive.drive)]
+    said = [Section("What the checks say", [Text(text) for text in result.warnings])] if result.warnings else []
+    after = [*said, _channels(drive.drive)]
     f = run.figures
     keys = [Key(f"{f['samples']:.0f}", "samples")]
     if "rms_sideslip" in f:
@@ -432,10 +432,6 @@ def _validation(found: Validation) -> Table:
         for r in found.rows
     ]
     return Table(("output", "rms error", "measured rms", "NIS", "samples"), rows)
-
-
-def _suspicions(texts: Sequence[str]) -> list[Section]:
-    return [Section("What the checks say", [Text(text) for text in texts])] if texts else []
 
 
 def _channels(drive: DriveLog) -> Section:

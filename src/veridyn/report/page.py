@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
-from veridyn.report.blocks import Key, Section, Verdict
+from veridyn.report.blocks import Key, Listing, Section, Verdict
 from veridyn.report.insight import insight, reduced_section
 from veridyn.report.plots import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
 from veridyn.report.running import replay_section, running_section
@@ -190,11 +190,15 @@ def page(
     command: str,
     settings: Mapping[str, str] | None = None,
     beside: str = FILES,
+    missed: Sequence[str] = (),
 ) -> str:
     """A report of any study: verdict, key figures, sections, and how to make it again.
 
-    `command` is what would, `settings` how; `beside` names the files with the same numbers that stand beside the page.
+    `command` is what would, `settings` how; `beside` names the files with the same numbers that stand beside the page. `missed`: limits of
+    the study file that are not kept, which stand first.
     """
+    lead = "The study file sets limits, and these are not kept."
+    sections = [*([Section("Limits that are missed", [Listing(missed)], lead)] if missed else []), *sections]
     return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {}, (), beside=beside)
 
 

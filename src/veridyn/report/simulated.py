@@ -11,7 +11,7 @@ from veridyn.arrays import Array
 from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.single_track import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
+from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, mechanism_animation
@@ -31,7 +31,6 @@ def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
     """The whole page."""
     f = run.figures
     sections = [
-        *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
         Section("Motion", [*_moving(run), *_motion(run)], "The truth: what the machine did."),
         *_acting(run),
         Section("Sensors", _sensors(run), "What is in the log, over the truth behind it."),
@@ -50,9 +49,8 @@ def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
         keys.append(Key(f"{number(f['constraint_error'], 2)} m", "largest opening of a constraint"))
     if "tracking_error" in f:
         keys.append(Key(number(f["tracking_error"], 2), "largest tracking error, rad or m"))
-    return page(
-        f"Simulation of “{run.machine.name}”", verdict_of(run), keys, sections, result, command, dict(run.settings)
-    )
+    title, settings = f"Simulation of “{run.machine.name}”", dict(run.settings)
+    return page(title, verdict_of(run), keys, sections, result, command, settings, missed=run.missed)
 
 
 def verdict_of(run: SimulateRun) -> Verdict:

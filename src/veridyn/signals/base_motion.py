@@ -24,7 +24,7 @@ from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel
 from veridyn.model.motion import BaseMotion, Pose
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.derivative import Method, derivative
+from veridyn.signals.conditioning import Method, derivative
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.rotations import MDH, Placement
 

@@ -28,7 +28,7 @@ import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -37,9 +37,8 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.elementary import spread
-from veridyn.symbolic.kernel import compile_object, loaded, this_host
+from veridyn.symbolic.kernel import made_once, this_host
 
 COEFFICIENTS = ("b0", "b1", "b2", "a1", "a2")  # of a section, in the order of its line of coefficients
 
@@ -410,11 +409,5 @@ def _coefficients(sos: Array) -> Array:
 
 def _cascade(sections: int) -> Callable[..., None]:
     host = this_host()
-    return remembered(f"cascade of {sections} {host.signature}", lambda: _made(sections))
-
-
-def _made(sections: int) -> Callable[..., None]:
-    host = this_host()
-    text = biquad_program(host.width, sections)
-    stored = load_or_make(key_of(text, host.signature), lambda: Stored(compile_object(text, host), {}))
-    return loaded(stored.code, "cascade", _SIGNATURE)
+    program = partial(biquad_program, host.width, sections)
+    return made_once(f"cascade of {sections}", program, host, "cascade", _SIGNATURE)

@@ -263,17 +263,17 @@ def _allowing(offset: ClockOffset, systematic: float) -> ClockOffset:
     return replace(offset, sigma=float(np.hypot(offset.sigma, systematic)))
 
 
-def offset_findings(offsets: Sequence[ClockOffset], limit: float = TOLERATED_OFFSET_S) -> tuple[Finding, ...]:
-    """A warning for each offset beyond `limit` (s) and two of its deviations."""
+def offset_findings(offsets: Sequence[ClockOffset]) -> tuple[Finding, ...]:
+    """A warning for each offset beyond `TOLERATED_OFFSET_S` and two of its deviations."""
     found = []
     for o in offsets:
-        if not o.beyond(limit):
+        if not o.beyond(TOLERATED_OFFSET_S):
             continue
         late, early = (o.late, o.reference) if o.seconds > 0.0 else (o.reference, o.late)
         what = f"its clock is {abs(o.seconds):.3f} ± {o.sigma:.3f} s late against '{early}'."
         shown = f"the same turns that much later (correlation {o.correlation:.2f})"
         hint = f"Give the sensor '{late}' delay: {abs(o.seconds):.3g}, or take its stamps from the receiver's own time."
-        fault = Fault(what, f"sensor '{late}'", f"sensors on one clock, to {limit:g} s", shown, hint)
+        fault = Fault(what, f"sensor '{late}'", f"sensors on one clock, to {TOLERATED_OFFSET_S:g} s", shown, hint)
         found.append(
             Finding(
                 channel=late,

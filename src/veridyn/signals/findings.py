@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, warn
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.lowpass import HARMLESS_NOISE
+from veridyn.signals.conditioning import HARMLESS_NOISE
 from veridyn.signals.outliers import REST_SAMPLES
 
 Kind = Literal[

@@ -32,7 +32,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.signals.butterworth import Butterworth, as_rate, as_samples, overlap, zero_phase
-from veridyn.signals.derivative import HALF, derivative
+from veridyn.signals.conditioning import HALF, derivative
 from veridyn.signals.trajectory import FourierTrajectory
 
 WRONG_PERIOD_SIGMAS = 5.0  # deviations from which a period counts as wrong

@@ -39,18 +39,20 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
-from veridyn.signals.derivative import Method, derivative, warn_if_biased
-from veridyn.signals.findings import Findings
-from veridyn.signals.lowpass import (
+from veridyn.signals.conditioning import (
     DERIVATIVE_BANDS,
     HARMLESS_NOISE,
+    Method,
     NoiseFloor,
     Trim,
     chosen_cutoff,
+    derivative,
     noise_floor,
     trim_note,
     trimmed_ends,
+    warn_if_biased,
 )
+from veridyn.signals.findings import Findings
 from veridyn.signals.mend import REPAIRABLE, note, repaired
 from veridyn.signals.naming import AXES, Naming, with_sensor_channels
 from veridyn.signals.quality import DEFAULT
@@ -65,13 +67,14 @@ class Signals:
 
     `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of one pass of
     the zero-phase Butterworth filter; "auto", the default, takes the cut-off from the spectrum of what is differentiated
-    (:mod:`veridyn.signals.lowpass`) and filters only where noise would matter; None filters nothing. `derivative`: "compensated" or
+    (:mod:`veridyn.signals.conditioning`) and filters only where noise would matter; None filters nothing. `derivative`: "compensated" or
     "central". `measured_rates` False differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after
     filtering; "auto", the default, cuts what the low-pass takes to settle off ends in motion, two periods of its cut-off at order 4, and
-    nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.lowpass`); 0 keeps every sample. `interpolation` brings channels
-    to the common clock. `max_gap` (s) is the longest span without a sample that it may bridge, by default five steps of the channel.
-    `inspection` "repair" reports what is found in the log and bridges spikes and short dropouts to zero from their neighbours, "report"
-    bridges nothing, "off" is for logs that have been mended before. What is found and repaired is listed in the notes of the motion.
+    nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.conditioning`); 0 keeps every sample. `interpolation` brings
+    channels to the common clock. `max_gap` (s) is the longest span without a sample that it may bridge, by default five steps of the
+    channel. `inspection` "repair" reports what is found in the log and bridges spikes and short dropouts to zero from their neighbours,
+    "report" bridges nothing, "off" is for logs that have been mended before. What is found and repaired is listed in the notes of the
+    motion.
 
     Examples
     --------

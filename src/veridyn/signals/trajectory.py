@@ -136,17 +136,6 @@ class FourierTrajectory:
         middle = (limits.low + limits.high) / 2.0
         return replace(shape, centre=middle, sine=scale * shape.sine, cosine=scale * shape.cosine)
 
-    @classmethod
-    def from_rates(cls, centre: ArrayLike, mu: ArrayLike, nu: ArrayLike, frequency: float) -> FourierTrajectory:
-        """From the coefficients of paper 002: q̇ = Σ_k [μ_k cos(kωt) + ν_k sin(kωt)] (14), each (n, H), which (12) integrates."""
-        cosine, sine = np.asarray(mu, dtype=np.float64), np.asarray(nu, dtype=np.float64)
-        kw = 2.0 * np.pi * frequency * np.arange(1, cosine.shape[-1] + 1)
-        return cls(np.asarray(centre, dtype=np.float64), cosine / kw, -sine / kw, frequency)
-
-    def with_start(self, seconds: float) -> FourierTrajectory:
-        """The same motion, blended in from rest at `centre` over so many seconds."""
-        return replace(self, start=seconds)
-
     @property
     def n(self) -> int:
         return len(self.centre)
@@ -263,10 +252,6 @@ class SplineTrajectory:
     def period(self) -> float:
         """Seconds after which the motion repeats itself, once the start is over."""
         return 1.0 / self.frequency
-
-    def with_start(self, seconds: float) -> SplineTrajectory:
-        """The same motion, blended in from rest at `centre` over so many seconds."""
-        return replace(self, start=seconds)
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """q, q̇ and q̈ at the times `t` of any shape, each of shape (…, n)."""

@@ -34,7 +34,7 @@ from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.lowpass import Band, within
+from veridyn.signals.conditioning import Band, within
 from veridyn.signals.pulses import PulseWheel
 from veridyn.signals.resample import uniform_rate
 
@@ -49,7 +49,7 @@ class Imperfection:
     `noise` is a standard deviation, `bias` is added and walks by √(`walk` · t), `quantum` is the step between two readings (0: none).
     `rate` in Hz is its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band
     of the sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated, or, with
-    `causal`, coming late as it does where nobody compensates (:class:`veridyn.signals.lowpass.Band`).
+    `causal`, coming late as it does where nobody compensates (:class:`veridyn.signals.conditioning.Band`).
     """
 
     noise: float = 0.0

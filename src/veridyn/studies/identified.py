@@ -253,16 +253,11 @@ class IdentificationStudy:
             out["largest_error_in_sigma"] = float(known.max())
         return out
 
-    @property
-    def validation_table(self) -> dict[str, dict[str, float]]:
-        """Row → samples, rms error, size of the measured force and errors in percent, on the validation motion."""
-        return self.check.table
-
     def result(
         self, study: str, *, seed: int | None, quick: bool, inputs: Mapping[str, str], warnings: tuple[str, ...] = ()
     ) -> Result:
         """The study as the record that a run folder keeps."""
-        return Result(study, seed, quick, inputs, self.figures, self.parameters, self.validation_table, warnings)
+        return Result(study, seed, quick, inputs, self.figures, self.parameters, self.check.table, warnings)
 
     def summary(self) -> str:
         """The fit and its validation as plain text."""

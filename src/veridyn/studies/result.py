@@ -25,6 +25,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynWarning
 from veridyn.files.access import write_atomic
 from veridyn.model.experiment import Experiment
@@ -288,9 +291,17 @@ def limits_missed(accept: Mapping[str, tuple[float, float]], figures: Mapping[st
     return tuple(out)
 
 
-def parameter_row(name: str, unit: str, value: float, sigma: float, prior: float = NAN) -> ParameterRow:
-    """A parameter with its deviation, and that in percent."""
-    return ParameterRow(name, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, prior)
+def rms_of(x: Array) -> float:
+    """√(Σ x²/N); NaN of nothing."""
+    return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
+
+
+def parameter_row(
+    name: str, unit: str, value: float, sigma: float, prior: float = NAN, truth: float = NAN
+) -> ParameterRow:
+    """A parameter with its deviation, and that in percent: infinite where the value is zero."""
+    percent = 100.0 * sigma / abs(value) if value else math.inf
+    return ParameterRow(name, unit, value, sigma, percent, prior, truth)
 
 
 def parameter_rows(names: Sequence[str], units: Sequence[str], *columns: Iterable[float]) -> tuple[ParameterRow, ...]:

@@ -127,8 +127,8 @@ def _bundles(k: int, blocks: int) -> list[_Bundle]:
     return found
 
 
-def gram_kernel(name: str = "gram", wide: bool = True) -> str:
-    """PTX of ``name(columns, tasks, patches, stride, count, chunk, number)``.
+def gram_kernel(wide: bool = True) -> str:
+    """PTX of ``gram(columns, tasks, patches, stride, count, chunk, number)``.
 
     A grid of (tasks, chunks) blocks of 512 threads: chunk y takes samples ``y * chunk`` to ``(y + 1) * chunk`` of `count` and adds to
     ``patches[y][number][32][32]``; `chunk` is a multiple of 16, `stride` of 2. A launch asks for
@@ -148,7 +148,7 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
 
 .extern .shared .align 128 .b8 stages[];
 
-.visible .entry {name}(
+.visible .entry gram(
     .param .u64 columns,
     .param .u64 tasks,
     .param .u64 patches,

@@ -103,6 +103,19 @@ def loaded(code: bytes, name: str, signature: Callable[[int], Callable[..., None
     return function
 
 
+def made_once(
+    what: str, program: Callable[[], str], host: Host, name: str, signature: Callable[[int], Callable[..., None]]
+) -> Callable[..., None]:
+    """A function of an LLVM program, compiled where no process before has done so; `what` is unlike for unlike programs."""
+
+    def make() -> Callable[..., None]:
+        text = program()
+        stored = load_or_make(key_of(text, host.signature), lambda: Stored(compile_object(text, host), {}))
+        return loaded(stored.code, name, signature)
+
+    return remembered(f"{what} {host.signature}", make)
+
+
 @dataclass(eq=False)
 class Kernel:
     """Machine code in memory, called on arrays. Safe to call from several threads; the GIL is free while it runs.

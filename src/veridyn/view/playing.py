@@ -109,7 +109,7 @@ def _together(file: Path, names: Sequence[str], clocks: Sequence[Array], values:
     return LiveRecording(clock, np.column_stack([np.interp(clock, t, x) for t, x in kept]))
 
 
-def predicted_poses(machine: Machine, t: Array, q: Array, forces: Array, horizon: float = HORIZON_S) -> Array | None:
+def predicted_poses(machine: Machine, t: Array, q: Array, forces: Array) -> Array | None:
     """Poses (N, n) on the clock `t` (N,), evenly spaced; None where the model cannot predict: loops, a free base, forces not known.
 
     `q` and `forces` (N, n). Forces of joints without a motor are zero.
@@ -125,7 +125,7 @@ def predicted_poses(machine: Machine, t: Array, q: Array, forces: Array, horizon
     ):
         return None
     h = float(np.median(np.diff(t)))
-    size = max(2, round(horizon / h))
+    size = max(2, round(HORIZON_S / h))
     starts = np.arange(0, len(t), size)
     qd = np.gradient(q, t, axis=0, edge_order=2)
     found = q.copy()

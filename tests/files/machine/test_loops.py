@@ -8,7 +8,7 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
-from veridyn.machines.described import delta, linkage, palletizer
+from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.model.machine import Machine
 from veridyn.papers.hexapod.machine import hexapod

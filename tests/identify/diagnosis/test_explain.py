@@ -13,7 +13,7 @@ from veridyn.errors import ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.explain import candidates, enriched, explain, null_vectors, what_next
 from veridyn.identify.estimate import identify
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of

@@ -11,7 +11,7 @@ from veridyn.errors import Fault
 from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
 from veridyn.identify.diagnosis.position_noise import noise_bias, with_noise_as_cause
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.model.motion import Motion
 
 DRIVES = ("q1", "q2", "q4")

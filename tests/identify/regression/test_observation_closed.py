@@ -15,7 +15,7 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import predicted, validate
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

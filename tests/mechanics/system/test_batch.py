@@ -11,7 +11,7 @@ from mechanics.ground.test_tyres import MAGIC
 from mechanics.system.test_run_bound import floating, home
 from mechanics.system.test_run_bound_outside import car, rolling
 from veridyn.errors import DataError, DeviceError, SimulationError
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.mechanics.ground.road import Plane
 from veridyn.mechanics.system.batch import RUNS_AT_ONCE, integrate_many
 from veridyn.mechanics.tree.tree import Tree

@@ -11,7 +11,7 @@ import pytest
 from tests.strangers.random_trees import random_tree
 
 from veridyn.errors import ModelError, SimulationError
-from veridyn.machines.described import delta, linkage
+from veridyn.machines import delta, linkage
 from veridyn.mechanics.system import integrate as module
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.fixed_steps import CLOSING_RATE, stepped_by_python

@@ -14,7 +14,7 @@ from mechanics.system.test_run_bound import floating, home
 from mechanics.test_prescribed import cart as cart_on_rail
 from mechanics.test_prescribed import closed, sine
 from veridyn.errors import ModelError, SimulationError
-from veridyn.machines.described import delta, linkage
+from veridyn.machines import delta, linkage
 from veridyn.mechanics.ground.road import Bump, Plane
 from veridyn.mechanics.system import integrate as module
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory, integrate

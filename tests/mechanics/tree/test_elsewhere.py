@@ -14,7 +14,7 @@ from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import SIX, actuators, on_six_joints, rebased
 from veridyn.mechanics.tree.loops.closure import closed_motion

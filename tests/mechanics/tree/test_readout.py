@@ -14,7 +14,7 @@ from strangers.pinocchio_sensors import PinSensors
 from strangers.random_trees import random_tree
 from strangers.sensor_states import added, random_sensors, random_state
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.tree import Tree

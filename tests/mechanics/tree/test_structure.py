@@ -9,7 +9,7 @@ import pytest
 
 from model.small_car import car
 from veridyn.errors import ModelError
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.mechanics.tree.dynamics.codegen import c_source
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.mechanics.tree.elsewhere import rebased

@@ -12,9 +12,9 @@ from observe import textbook
 from observe.builders import start_of, system_of
 from observe.test_machine_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
-from strangers.walks import SPATIAL
+from strangers.walks import CRANE, SPATIAL
 from veridyn.errors import ModelError, VeridynError
-from veridyn.machines.described import CRANE, crane, spatial
+from veridyn.machines import crane, spatial
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.machine import Machine

@@ -9,9 +9,9 @@ import pytest
 
 import veridyn as vd
 from strangers.natural_mechanisms import fourbar, turning_fourbar
-from strangers.walks import SPATIAL, walked
+from strangers.walks import CRANE, SPATIAL, walked
 from veridyn.errors import DataError, ModelError, ModelWarning
-from veridyn.machines.described import CRANE, crane, spatial
+from veridyn.machines import crane, spatial
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine

@@ -43,7 +43,7 @@ from veridyn.papers.humanoid.machine import (
     walk,
 )
 from veridyn.papers.humanoid.walk import SOLE_AXES
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.spatial.inertia import broken_law, cross_matrix, inertia_matrix, six
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 

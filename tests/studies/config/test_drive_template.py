@@ -14,8 +14,8 @@ from veridyn.files.log.load import survey
 from veridyn.files.machine.load import load_model
 from veridyn.identify.drives.drive_log import drive_records
 from veridyn.studies.config.drive_template import Gains, command_guesses, drive_numbers, drive_template, is_drive_log
-from veridyn.studies.config.drives import DrivesFile
 from veridyn.studies.config.guessing import LogTable
+from veridyn.studies.config.identify_sections import DrivesFile
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.drives import run_drives
 

@@ -18,7 +18,7 @@ from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.write import save_model
 from veridyn.files.yaml_reader import plain_yaml
-from veridyn.machines.described import spatial
+from veridyn.machines import spatial
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.papers.fourbar import fourbar_run

@@ -8,7 +8,7 @@ from studies.bench_robot import Bench, robot, table
 from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.files.yaml_reader import plain_yaml
-from veridyn.machines.described import palletizer
+from veridyn.machines import palletizer
 from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine

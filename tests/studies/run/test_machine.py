@@ -8,8 +8,8 @@ from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.identify.logged import logged
+from veridyn.machines import palletizer
 from veridyn.machines.arm import arm
-from veridyn.machines.described import palletizer
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.machine import closing, study_machine

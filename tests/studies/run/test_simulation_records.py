@@ -13,7 +13,7 @@ from studies.arm_simulation import ARM, FREE, LED, PUSHED, written
 from veridyn.errors import FileError
 from veridyn.files.log.load import load_log
 from veridyn.files.machine.load import load_model
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.model.elements.element import coulomb
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body

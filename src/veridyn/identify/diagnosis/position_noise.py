@@ -6,7 +6,7 @@ D̃ = D + Σ_k n_k ∂D/∂q̈_k, n_k white of deviation s_k, least squares with
     E[φ̂] − φ = −C/s² Σ_i Σ_r Σ_k (s_k²/σ_r²) (∂D_r/∂q̈_k)ᵀ (∂D_r/∂q̈_k) φ
 
 where s² is the variance of the weighted residual, by which C was scaled: 1 where the weights are those of the noise, another one without
-weights. s_k comes from the spectrum of the positions (:mod:`veridyn.signals.lowpass`), or from a stated noise of them. Noise of
+weights. s_k comes from the spectrum of the positions (:mod:`veridyn.signals.conditioning`), or from a stated noise of them. Noise of
 positions and speeds themselves is left out, since it is smaller by the square of the band. The bias is a term of the budget of a fit;
 where it is more than a deviation, instrumental variables are the method to use, which are not biased by it. One log states a bias of
 three deviations to about a fifth of it. Such a bias may also be why rows contradict each other.
@@ -34,7 +34,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.lowpass import NoiseFloor
+from veridyn.signals.conditioning import NoiseFloor
 from veridyn.signals.motion import Signals
 
 MATTERS_SIGMAS = 0.5  # a bias beyond it makes rms z 1.12, and another method is proposed

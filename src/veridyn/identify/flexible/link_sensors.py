@@ -39,7 +39,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND, Marker
 from veridyn.model.sensor import Sensor
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 
 KINDS = ("accelerometer", "gyroscope")
 DRAWS, LARGEST_DRAW = 3, 1.0  # states, in rad or m and their rates, at which it is seen which coordinates move a sensor

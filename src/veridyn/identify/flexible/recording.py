@@ -21,7 +21,7 @@ from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import Flexible, motor_side
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.signals.resample import resample, uniform_rate
 
 ORDER = 4  # of the low-pass, one pass

@@ -34,9 +34,9 @@ from veridyn.mechanics.tree.recursion.equations import motion_columns
 from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
+from veridyn.symbolic.cache import remembered
 from veridyn.symbolic.emit_llvm import BLOCK
-from veridyn.symbolic.kernel import Host, compile_object, loaded, padded, this_host
+from veridyn.symbolic.kernel import Host, made_once, padded, this_host
 from veridyn.symbolic.stream_llvm import LINE, MOMENTS, stream_program
 
 BUFFER_DOUBLES = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
@@ -185,7 +185,6 @@ def absorb_samples(
     rows: Sequence[RowSamples],
     block: int,
     decimate: int = 1,
-    host: Host | None = None,
 ) -> list[Moments]:
     """The triangles of `rows`, those of `tables` in order, take in the equations of a motion; returns the moments of their measured forces.
 
@@ -227,7 +226,7 @@ def absorb_samples(
         ],
         dtype=np.int64,
     )
-    _stream(host or this_host())(stretch.ctypes.data)
+    _stream(this_host())(stretch.ctypes.data)
     del held, held_beside, kept  # what the addresses above point into
     return [Moments(int(m[0]), m[1], m[2], m[3], int(m[4])) for m in moments[:, :5].tolist()]
 
@@ -267,10 +266,4 @@ def _kernel_record(tables: SymbolTables, motion: Motion) -> tuple[NDArray[np.int
 
 
 def _stream(host: Host) -> Callable[..., None]:
-    return remembered(f"streams {host.signature}", lambda: _made(host))
-
-
-def _made(host: Host) -> Callable[..., None]:
-    text = stream_program(host.width)
-    stored = load_or_make(key_of(text, host.signature), lambda: Stored(compile_object(text, host), {}))
-    return loaded(stored.code, "stream", _SIGNATURE)
+    return made_once("streams", lambda: stream_program(host.width), host, "stream", _SIGNATURE)

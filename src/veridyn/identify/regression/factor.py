@@ -25,8 +25,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.model.parameters import ParameterSet
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
-from veridyn.symbolic.kernel import Host, compile_object, loaded, this_host
+from veridyn.symbolic.kernel import Host, made_once, this_host
 from veridyn.symbolic.qr_llvm import qr_program
 
 
@@ -269,10 +268,4 @@ def _full_groups(A: Array) -> Array:
 
 
 def _steps(host: Host) -> Callable[..., None]:
-    return remembered(f"triangular QR {host.signature}", lambda: _made(host))
-
-
-def _made(host: Host) -> Callable[..., None]:
-    text = qr_program(host.width)
-    stored = load_or_make(key_of(text, host.signature), lambda: Stored(compile_object(text, host), {}))
-    return loaded(stored.code, "take_in", _SIGNATURE)
+    return made_once("triangular QR", lambda: qr_program(host.width), host, "take_in", _SIGNATURE)

@@ -64,7 +64,7 @@ from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.papers.buggy.drive import RATE, BuggyTruth, Standing, settle
+from veridyn.papers.buggy.drive import RATE, BuggyTruth, settle
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
 from veridyn.papers.buggy.tracking import NEES_EVERY, SKIP, BuggyTrack, follow_by_forces, tracked_run
 from veridyn.signals.drive import course_over_ground
@@ -318,9 +318,9 @@ def with_edges(log: Experiment) -> Experiment:
     return log.replacing(*found)
 
 
-def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, float]:
+def standing_start(machine: Machine) -> dict[str, float]:
     """The coordinates of a buggy that stands, by the names that an observer's start has."""
-    at = at or settle(machine)
+    at = settle(machine)
     w, x, y, z = np.asarray(at.base.quaternion, dtype=np.float64).tolist()
     yaw, pitch, roll = Rotation.from_quat([x, y, z, w]).as_euler("ZYX").tolist()
     joints = dict(zip(machine.coordinates, at.q.tolist(), strict=True))

@@ -80,6 +80,11 @@ def table_of(columns: Mapping[str, Callable[[str], Pair | None]], caption: str, 
     return Table(("rms (largest)", "unit", *columns), rows, caption, strong=tuple(strong))
 
 
+def errors_of(score: Scored, after: float = 0.0) -> Callable[[str], Pair]:
+    """Quantity → rms and largest error from so many seconds on."""
+    return lambda q: (score.rms(q, after), score.largest(q, after))
+
+
 def run_blocks(kind: str, run: BuggyRun) -> list[Block]:
     """Table 5 or 6 beside the thesis', the other observers of the thesis, all errors, and the sawtooth of Fig. 24."""
 
@@ -198,12 +203,8 @@ def coarse_blocks(run: GroundRun) -> list[Block]:
 
 def input_blocks(run: InputRun) -> list[Block]:
     """Observers with exact and with measured inputs, and the drive."""
-
-    def of(score: Scored) -> Callable[[str], Pair]:
-        return lambda q: (score.rms(q), score.largest(q))
-
     columns = {
-        f"{WORDS[name]}, {word} inputs": of(scores[name])
+        f"{WORDS[name]}, {word} inputs": errors_of(scores[name])
         for name in NAMES
         for word, scores in (("exact", run.exact), ("measured", run.measured))
     }
@@ -220,11 +221,7 @@ def input_blocks(run: InputRun) -> list[Block]:
 
 def printed_blocks(found: Mapping[str, Scored]) -> list[Block]:
     """What rows of H cost that are not the derivative of h."""
-
-    def of(score: Scored) -> Callable[[str], Pair]:
-        return lambda q: (score.rms(q), score.largest(q))
-
-    columns = {word: of(found[name]) for name, word in PRINTED.items()}
+    columns = {word: errors_of(found[name]) for name, word in PRINTED.items()}
     return [
         table_of(columns, "Rms, and the largest error in brackets; the beginning, where the yaw is wrong, included.")
     ]
@@ -233,16 +230,14 @@ def printed_blocks(found: Mapping[str, Scored]) -> list[Block]:
 def _ground_tables(scores: Mapping[str, Scored], table: int, caption: str, after: float) -> list[Table]:
     """Table 7 or 8 beside the thesis', and the other observers of the thesis."""
 
-    def of(name: str) -> Callable[[str], Pair]:
-        return lambda q: (scores[name].rms(q, after), scores[name].largest(q, after))
-
     def thesis(q: str) -> Pair | None:
         return REAL_DRIVE[q][table] if q in REAL_DRIVE else None
 
-    columns: dict[str, Callable[[str], Pair | None]] = {"thesis": thesis, "model alone": of("plain")}
-    columns |= {word: of(name) for name, word in WORDS.items()}
-    others = table_of({word: of(name) for name, word in OTHERS.items()}, "Variants of the thesis' observers.")
-    return [table_of(columns, caption, strong=(len(columns) + 1,)), others]
+    columns: dict[str, Callable[[str], Pair | None]] = {"thesis": thesis}
+    columns |= {w: errors_of(scores[n], after) for n, w in {"plain": "model alone", **WORDS}.items()}
+    others = {word: errors_of(scores[name], after) for name, word in OTHERS.items()}
+    variants = table_of(others, "Variants of the thesis' observers.")
+    return [table_of(columns, caption, strong=(len(columns) + 1,)), variants]
 
 
 RIM = 12  # corners of a wheel

@@ -46,7 +46,7 @@ from veridyn.papers.car.machine import TEN_ROWS, estimated_33
 from veridyn.papers.car.simulator.description import WheelCarrier
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.signals.motion import Signals
 from veridyn.spatial.inertia import INERTIAL
 

@@ -53,7 +53,7 @@ from veridyn.papers.car.log import (
 from veridyn.papers.car.machine import WHEELS_2002
 from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.signals.motion import Signals, motion
 
 DRIVEN = (

@@ -3,7 +3,7 @@
     motion = from_log(car_20(), log, CarKinematics.of(vehicle), sensors)
 
 1. All channels come to one clock, and to one band: each sensor's own cut-off is divided out and one zero-phase low-pass, the same
-   for all, is put in its place (:func:`veridyn.signals.lowpass.equalised`). Signals of one equation that have met different filters
+   for all, is put in its place (:func:`veridyn.signals.conditioning.equalised`). Signals of one equation that have met different filters
    contradict each other; the paper's own scheme does that. `common=None` leaves the signals as they come.
 2. What no sensor measures comes from the others (paper 000, V.B): half track, wheelbase and kingpin from the kinematic tables, by
    clearance, rack and, where wanted, measured force; tyre deflections from the heights of four points.
@@ -48,8 +48,7 @@ from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.forces import Four
 from veridyn.papers.car.simulator.tables import WheelTables
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.derivative import derivative, trapezoid
-from veridyn.signals.lowpass import equalised
+from veridyn.signals.conditioning import derivative, equalised, trapezoid
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import unit_faults
 from veridyn.signals.quality import inspect_clocks

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.linalg import null_space
 
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.recursion.kinematics import body_pose

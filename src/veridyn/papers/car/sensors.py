@@ -36,7 +36,7 @@ from veridyn.errors import DataError
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.car.simulator.run import VehicleRun
-from veridyn.signals.lowpass import Band
+from veridyn.signals.conditioning import Band
 from veridyn.simulate.imperfection import Imperfection
 
 Place = tuple[float, float, float]

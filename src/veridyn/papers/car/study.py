@@ -49,7 +49,7 @@ from veridyn.papers.car.machine import TABLE_II, TEN_ROWS, car_20, car_38
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.identified import Trace, std_figures, trace
-from veridyn.studies.result import ParameterRow, Result
+from veridyn.studies.result import ParameterRow, Result, parameter_row
 
 NAMES = tuple(TABLE_II)
 # What a wheel does beside rising, turning and steering, in the words of the tables; the car of 20 degrees of freedom leaves it out.
@@ -122,15 +122,9 @@ class CarStudy:
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
         """Table II: estimate, deviation by the whole budget, a priori value and truth."""
-        out = []
-        for name in NAMES:
-            value, sigma = self.value(name), self.sigma(name)
-            unit = self.fit.units[self.fit.names.index(name)]
-            percent = 100.0 * sigma / abs(value) if value else math.inf
-            out.append(
-                ParameterRow(name, unit, value, sigma, percent, TABLE_II[name].a_priori, self.truth.get(name, math.nan))
-            )
-        return tuple(out)
+        units = dict(zip(self.fit.names, self.fit.units, strict=True))
+        known = {name: (TABLE_II[name].a_priori, self.truth.get(name, math.nan)) for name in NAMES}
+        return tuple(parameter_row(n, units[n], self.value(n), self.sigma(n), *known[n]) for n in NAMES)
 
     def accepted(self, rule: Acceptance = SIGMA_BELOW_TEN) -> tuple[str, ...]:
         """Names of the 33 that pass a rule with the whole deviation."""
@@ -174,10 +168,6 @@ class CarStudy:
                 out[label] = max(100.0 * abs(rows[n].value / rows[n].truth - 1.0) for n in names)
         return out
 
-    @property
-    def validation_table(self) -> dict[str, dict[str, float]]:
-        return self.check.table
-
     def result(
         self,
         study: str,
@@ -188,7 +178,7 @@ class CarStudy:
         more: Mapping[str, float] | None = None,
     ) -> Result:
         figures = self.figures | dict(more or {})
-        return Result(study, seed, quick, inputs, figures, self.parameters, self.validation_table)
+        return Result(study, seed, quick, inputs, figures, self.parameters, self.check.table)
 
 
 ERRORS = {

@@ -20,7 +20,7 @@ from scipy.signal import lfilter
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.machine import Machine

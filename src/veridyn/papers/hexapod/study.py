@@ -77,7 +77,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.frequency import zero_phase_periodic
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.studies.result import NAN, ParameterRow, Result, fingerprint
+from veridyn.studies.result import NAN, Result, fingerprint, parameter_row
 
 PERIODS = 4  # of the log that the machine is identified from (chosen)
 TURN = 0.5  # turns a second of the circle that predictions are judged on (chosen)
@@ -174,9 +174,8 @@ class HexapodStudy:
         rows = []
         for p, ways in self.table.items():
             value, sigma = ways["periods"]
-            percent = 100.0 * sigma / abs(value) if value else float("inf")
             prior = TABLE_II[p][2] if p in RIGID else NAN
-            rows.append(ParameterRow(p, units[p], value, sigma, percent, prior, self.truth[p]))
+            rows.append(parameter_row(p, units[p], value, sigma, prior, self.truth[p]))
         inputs = {"model": fingerprint(model_text(hexapod()))}
         return Result(study, seed, self.quick, inputs, self.figures, tuple(rows), self.check.table)
 

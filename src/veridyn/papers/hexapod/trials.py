@@ -59,6 +59,9 @@ DEVIATIONS = np.linspace(1.0, 3.0, 6)  # N, noise of the drives' forces (chosen)
 SHARP = (
     1e-9  # m/s and rad/s, below which the true machine's dry friction is rounded off: nowhere that a sample would see
 )
+CIRCLE_TURNS = 0.5  # a second, of the circle that is predicted
+EXTRA_SHARE = 0.01  # of the largest amplitude: harmonics that nobody asked for
+SHOWN_HARMONICS, SHOWN_HZ = 60, 10.0  # of the spectra, and of the leakage of the DFT
 WORDS = {
     "ols": "least squares",
     "diagonal": "rows weighted",
@@ -83,9 +86,9 @@ def force_noise(noise: SensorNoise | None = None, deviations: Array = DEVIATIONS
     return NoiseModel((1.0 - s.memory**2) * C, s.memory * np.eye(6)[None])
 
 
-def length_noise(noise: SensorNoise | None = None) -> NoiseModel:
+def length_noise() -> NoiseModel:
     """Of the measured lengths."""
-    s = noise or SensorNoise()
+    s = SensorNoise()
     return NoiseModel(s.length**2 * (1.0 - s.memory**2) * s.correlation, s.memory * np.eye(6)[None])
 
 
@@ -211,37 +214,30 @@ def friction_growth(plan: ExcitationPlan) -> tuple[Growth, ...]:
 
 
 def circle_filters(
-    motion: FourierTrajectory,
-    count: int,
-    rng: np.random.Generator,
-    progress: Progress = silent,
-    turns_per_second: float = 0.5,
+    motion: FourierTrajectory, count: int, rng: np.random.Generator, progress: Progress = silent
 ) -> FilterComparison:
     """Ways to filter, by the prediction of a circle that no identification has seen."""
     e = experiment(motion)
-    t = np.arange(round(RATE / turns_per_second)) / RATE
-    x = circle(turns_per_second)(t)
+    x = circle(CIRCLE_TURNS)(np.arange(round(RATE / CIRCLE_TURNS)) / RATE)
     forces = machine(SHARP).forces(*x)
     clean = np.stack(motion.at(np.arange(len(e.positions)) / RATE))
     accelerations = e.plant.actuators(clean)[0][:, 2]
     return compared(e, accelerations, e.plant.regressor(np.stack(x)), forces, count, rng, progress)
 
 
-def filter_figures(found: FilterComparison, harmonics: int = HARMONICS) -> dict[str, float]:
+def filter_figures(found: FilterComparison) -> dict[str, float]:
     """Prediction errors on the circle, N: raw, the best filter in time, and the explicit DFT filter."""
     return {
         "circle_rms_raw": found.of(RAW).prediction,
         "circle_rms_time": found.best_time_domain.prediction,
-        "circle_rms_dft": found.of(EXPLICIT.format(h=harmonics)).prediction,
+        "circle_rms_dft": found.of(EXPLICIT.format(h=HARMONICS)).prediction,
     }
 
 
-def richer(
-    motion: FourierTrajectory, harmonics: int, rng: np.random.Generator, share: float = 0.01
-) -> FourierTrajectory:
-    """The motion with more harmonics, of `share` of its largest amplitude each: what a machine does that was asked for fewer."""
+def richer(motion: FourierTrajectory, harmonics: int, rng: np.random.Generator) -> FourierTrajectory:
+    """The motion with more harmonics, of `EXTRA_SHARE` of its largest amplitude each: what a machine does that was asked for fewer."""
     more = harmonics - motion.sine.shape[1]
-    size = share * np.abs(np.hstack([motion.sine, motion.cosine])).max(axis=1, keepdims=True)
+    size = EXTRA_SHARE * np.abs(np.hstack([motion.sine, motion.cosine])).max(axis=1, keepdims=True)
     extra = (
         size
         * rng.uniform(0.5, 1.0, (2, len(motion.centre), more))
@@ -345,17 +341,25 @@ def growth_blocks(found: Sequence[Growth], words: Mapping[str, str]) -> list[Blo
     return [Table(head, rows, caption, left=(0, 5)), Text(text)]
 
 
-def leakage_figure(found: FilterComparison, highest: float = 10.0) -> Figure:
-    """Amplitudes of a clean period by the DFT, cut out right and wrong, up to the frequency `highest` (Hz)."""
-    plots = []
-    for order, what in enumerate(("position", "speed", "acceleration")):
-        series = []
-        for name, (f, A) in found.leakage.items():
-            shown = (f > 0.0) & (f <= highest)
-            series.append(Series(name, f[shown], np.maximum(A[shown, order], 1e-12), "line"))
-        plots.append(curves(what, series, "frequency [Hz]", "amplitude", log_y=True))
+def _amplitudes(of: Mapping[str, tuple[Array, Array]]) -> list[Plot]:
+    """Position, speed and acceleration: way → frequencies (Hz) and amplitudes (…, 3)."""
+    return [
+        curves(
+            what,
+            [Series(name, f, np.maximum(A[:, order], 1e-12), "line") for name, (f, A) in of.items()],
+            "frequency [Hz]",
+            "amplitude",
+            log_y=True,
+        )
+        for order, what in enumerate(("position", "speed", "acceleration"))
+    ]
+
+
+def leakage_figure(found: FilterComparison) -> Figure:
+    """Amplitudes of a clean period by the DFT, cut out right and wrong."""
+    shown = {n: (f[part], A[part]) for n, (f, A) in found.leakage.items() for part in [(f > 0.0) & (f <= SHOWN_HZ)]}
     return Figure(
-        plots,
+        _amplitudes(shown),
         "Leakage of the DFT with a wrong base frequency",
         "The same motion without noise. With the right period nothing is left beyond its harmonics; with a wrong one every bin has "
         "something. The window removes what lies beyond the cut-off, but the harmonics inside it are wrong by as much: see the table.",
@@ -374,18 +378,11 @@ def filter_blocks(found: FilterComparison) -> list[Block]:
     return [table, spectrum_figure(found), leakage_figure(found)]
 
 
-def spectrum_figure(found: FilterComparison, harmonics: int = 60) -> Figure:
+def spectrum_figure(found: FilterComparison) -> Figure:
     """Amplitudes of a coordinate, its rate and its acceleration, for each way that was kept."""
-    plots = []
-    for order, what in enumerate(("position", "speed", "acceleration")):
-        series = []
-        for name, spectrum in found.spectra.items():
-            shown = spectrum[1 : harmonics + 1, order]
-            f = found.frequency * np.arange(1, len(shown) + 1)
-            series.append(Series(name, f, np.maximum(shown, 1e-12), "line"))
-        plots.append(curves(what, series, "frequency [Hz]", "amplitude", log_y=True))
+    kept = {name: spectrum[1 : SHOWN_HARMONICS + 1] for name, spectrum in found.spectra.items()}
     return Figure(
-        plots,
+        _amplitudes({name: (np.linspace(1.0, len(A), len(A)) * found.frequency, A) for name, A in kept.items()}),
         "Spectra",
         "First coordinate, its rate and its acceleration: the explicit filter leaves nothing behind its cut-off.",
     )

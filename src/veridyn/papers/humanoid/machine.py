@@ -19,13 +19,13 @@ from scipy.linalg import solve_banded
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.machines.described import described
+from veridyn.machines import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.spatial.inertia import from_centre
 
 BASE = "torso"

@@ -148,12 +148,13 @@ class HumanoidStudy:
         check = self.checks[fit][motion]
         return float(np.sqrt(np.mean([check[r].rms ** 2 for r in rows])))
 
-    def unknown_links(self, fit: str = PLAIN) -> tuple[str, ...]:
-        """Links none of whose base parameters is determined."""
-        known = set(determined(self.fits[fit]))
+    def unknown_links(self) -> tuple[str, ...]:
+        """Links none of whose base parameters plain least squares determines."""
+        fit = self.fits[PLAIN]
+        known = set(determined(fit))
         p = self.model.parameters
         by_link: dict[str, list[bool]] = {}
-        for name, column in zip(self.fits[fit].names, self.fits[fit].base.columns, strict=True):
+        for name, column in zip(fit.names, fit.base.columns, strict=True):
             link = self.model.columns[p.index(p.names[column])][0]
             by_link.setdefault(link, []).append(name in known)
         return tuple(link for link, found in by_link.items() if not any(found))

@@ -36,7 +36,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.derivative import derivative
+from veridyn.signals.conditioning import derivative
 from veridyn.studies.config.guessing import (
     COMMANDED,
     DEGREES_FROM,

@@ -40,9 +40,9 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "payload": {"identify": ("veridyn.studies.config.identify_sections", "PayloadFile")},
     "fleet": {"identify": ("veridyn.studies.config.identify_sections", "FleetFile")},
-    "flexible": {"identify": ("veridyn.studies.config.drives", "FlexibleFile")},
+    "flexible": {"identify": ("veridyn.studies.config.identify_sections", "FlexibleFile")},
     "drives": {
-        "identify": ("veridyn.studies.config.drives", "DrivesFile"),
+        "identify": ("veridyn.studies.config.identify_sections", "DrivesFile"),
         "excite": ("veridyn.studies.config.excite", "DriveExciteFile"),
     },
 }

@@ -30,7 +30,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.drive import CHANNELS, DriveLog, wheel_scales
 from veridyn.studies.config.observe import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import NAN
+from veridyn.studies.result import NAN, rms_of
 from veridyn.studies.run.car import (
     fitted_rows,
     reference_values,
@@ -92,11 +92,11 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
             linear = _linear_sideslip(method.noise, car, drive)
             if "sideslip" in reference:
                 use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
-                figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
+                figures["rms_sideslip_linear"] = rms_of((linear - reference["sideslip"])[use])
                 if fitted is not None and study.training is not None:
                     own = fit_car(with_tyre(car, "linear"), method, whole.between(*study.training), progress)
                     linear = _linear_sideslip(method.noise, replace(own.car, sensors=car.sensors), drive)
-                    figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
+                    figures["rms_sideslip_linear_identified"] = rms_of((linear - reference["sideslip"])[use])
     if way is not None and study.path is not None:
         figures |= _path_figures(way.track, reference, drive, study.path.gaps)
         size = nis(way.estimates, skip=int(np.argmax(_settled(drive))))
@@ -212,9 +212,9 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
         v, use = seen.virtual[name], _settled(drive, seen.warm) & np.isfinite(truth)
         error, sigma = (v.values[:, 0] - truth)[use], v.sigma[use, 0]
         tail = "" if name == "sideslip" else f"_{name}"
-        out[f"rms_{name}"] = _rms(error)
+        out[f"rms_{name}"] = rms_of(error)
         out[f"mean_error_{name}"] = float(error.mean())
-        out[f"rms_sigma_{name}"] = _rms(sigma)
+        out[f"rms_sigma_{name}"] = rms_of(sigma)
         out[f"share_inside_two_sigma{tail}"] = float(np.mean(np.abs(error) <= TWO_SIGMA * sigma))
     return out
 
@@ -238,10 +238,6 @@ def _settled(drive: DriveLog, warm: float = 0.0) -> NDArray[np.bool_]:
     """Samples that count in the figures; `warm`: seconds that a filter had run before the first of them."""
     short = drive.t[-1] - drive.t[0] <= 10.0 * SETTLING_S
     return drive.t >= drive.t[0] + (0.0 if short else max(0.0, SETTLING_S - warm))
-
-
-def _rms(x: Array) -> float:
-    return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
 
 
 def _path(
@@ -313,9 +309,9 @@ def _path_figures(
         error = (error + np.pi) % (2.0 * np.pi) - np.pi if name == "heading" else error
         good = np.isfinite(error) & _settled(drive)
         if name in ("speed", "heading"):
-            out[f"rms_{name}"] = _rms(error[good])
+            out[f"rms_{name}"] = rms_of(error[good])
         if (good & inside).any():
-            out[f"rms_{name}_gap"] = _rms(error[good & inside])
+            out[f"rms_{name}_gap"] = rms_of(error[good & inside])
             out[f"share_inside_two_sigma_{name}_gap"] = float(
                 np.mean(np.abs(error[good & inside]) <= TWO_SIGMA * path.sigma[good & inside, j])
             )

@@ -29,10 +29,10 @@ from veridyn.identify.flexible.two_encoders import identify_flexible
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.drives import DrivesFile, FlexibleFile
 from veridyn.studies.config.excite import DriveExciteFile
+from veridyn.studies.config.identify_sections import DrivesFile, FlexibleFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
+from veridyn.studies.result import Result, csv_text, fingerprint, parameter_row
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.recordings import Recordings, cut_log
 
@@ -75,15 +75,7 @@ class DrivesRun:
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         """What is not determined is no parameter of the result; the warnings name it."""
         rows = [
-            ParameterRow(
-                d.name,
-                d.unit,
-                d.value,
-                d.sigma,
-                100.0 * d.sigma / abs(d.value) if d.value else np.inf,
-                d.prior,
-                self.truth.get(d.name, np.nan),
-            )
+            parameter_row(d.name, d.unit, d.value, d.sigma, d.prior, self.truth.get(d.name, np.nan))
             for d in self.fit.drives
             if d.determined
         ]
@@ -176,12 +168,7 @@ class DriveExciteRun:
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         """The record that the run folder keeps: promised deviations."""
-        rows = tuple(
-            ParameterRow(
-                n.name, n.unit, n.value, n.sigma, 100.0 * n.sigma / abs(n.value) if n.value else np.inf, n.value
-            )
-            for n in self.plan.numbers
-        )
+        rows = tuple(parameter_row(n.name, n.unit, n.value, n.sigma, n.value) for n in self.plan.numbers)
         return Result(name, seed, False, dict(self.inputs), self.figures, rows, {}, warnings)
 
     def summary(self) -> str:
@@ -281,7 +268,7 @@ class FlexibleRun:
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         """What is not determined is no parameter of the result; the warnings name it."""
         rows = [
-            ParameterRow(f"{x.name}_{c}", x.unit, x.value, x.sigma, 100.0 * x.sigma / abs(x.value), x.prior)
+            parameter_row(f"{x.name}_{c}", x.unit, x.value, x.sigma, x.prior)
             for c, joint in self.fit.joints.items()
             for x in joint.quantities.values()
             if x.determined

@@ -25,7 +25,7 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify_sections import MACHINE_NAME, MACHINE_PLACEHOLDER, FleetFile
 from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, csv_text, fingerprint
+from veridyn.studies.result import Result, csv_text, fingerprint, parameter_row
 from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of, on_cluster
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import model_path, study_machine
@@ -224,10 +224,8 @@ class FleetRun:
 
     def result(self, name: str, seed: int) -> Result:
         """The record of the run: parameters are the means over the fleet, validation has one line for each machine."""
-        rows = []
-        for (parameter, s), unit, prior in zip(self.fleet.distribution.items(), self.units, self.priors, strict=True):
-            share = 100.0 * s.sigma / abs(s.mean) if s.mean else float("inf")
-            rows.append(ParameterRow(parameter, unit, s.mean, s.sigma, share, prior))
+        means = zip(self.fleet.distribution.items(), self.units, self.priors, strict=True)
+        rows = [parameter_row(name, unit, s.mean, s.sigma, prior) for (name, s), unit, prior in means]
         checked = {
             machine: {key: found[key] for key in VALIDATION if key in found}
             for machine in self.fleet.fits

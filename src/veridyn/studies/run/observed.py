@@ -26,7 +26,7 @@ from veridyn.observe.observation import Observation, Reading
 from veridyn.observe.result import ObserverFinding, Track
 from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
-from veridyn.studies.result import ParameterRow, Result, Run, csv_text, limits_missed, parameter_row
+from veridyn.studies.result import ParameterRow, Result, Run, csv_text, limits_missed, parameter_row, rms_of
 from veridyn.studies.run.machine import IDENTIFIED
 from veridyn.studies.run.observe_log import gaps, withheld_figures
 
@@ -242,8 +242,8 @@ class ObserveRun:
             y = self.log[output].values
             table[output] = {
                 "samples": float(used.sum()),
-                "rms": _rms(e.innovations[self.skip :, j][used]),
-                "measured_rms": _rms(y[np.isfinite(y)]),
+                "rms": rms_of(e.innovations[self.skip :, j][used]),
+                "measured_rms": rms_of(y[np.isfinite(y)]),
                 **{what: float(count) for what, count in e.counts()[output].items()},
             }
         return table
@@ -319,7 +319,3 @@ def _model_error_figures(o: Observation) -> dict[str, float]:
         "share_model_error": max(shares, default=0.0),
         **{f"model_error_{name}": rms for name, rms in zip(error.coordinates, error.rms.tolist(), strict=True)},
     }
-
-
-def _rms(x: Array) -> float:
-    return float(np.sqrt((x**2).mean())) if len(x) else float("nan")

@@ -26,7 +26,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.lowpass import trimmed_ends
+from veridyn.signals.conditioning import trimmed_ends
 from veridyn.signals.mend import Mended, Mending, mended
 from veridyn.signals.motion import Signals
 from veridyn.signals.outliers import runs

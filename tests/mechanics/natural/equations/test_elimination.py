@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from strangers.natural_mechanisms import fourbar
-from veridyn.machines.described import spatial
+from veridyn.machines import spatial
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.equations.elimination import (
     SymmetricPlan,

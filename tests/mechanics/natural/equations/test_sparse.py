@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import ModelError, SimulationError
-from veridyn.machines.described import spatial
+from veridyn.machines import spatial
 from veridyn.mechanics.compiled import Bound, Vector, compiled, opened
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.position import position

@@ -12,7 +12,7 @@ from strangers.pinocchio_loops import PinLoops
 from studies.excavator_log import MODEL, truth
 from veridyn.errors import DataError, ModelError
 from veridyn.files.machine.load import load_model
-from veridyn.machines.described import delta, linkage, palletizer
+from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.loops.assembly import (
     assembled,
     assembled_pose,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.described import delta, linkage, palletizer
+from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closure import (

@@ -14,7 +14,7 @@ from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_loops import PinLoops
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.machines.described import delta, linkage, palletizer
+from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.system.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations

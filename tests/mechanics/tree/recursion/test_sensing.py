@@ -13,7 +13,7 @@ from strangers.pinocchio_sensors import WORLD, PinSensors
 from strangers.random_trees import random_tree
 from strangers.sensor_states import random_state
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.mechanics.tree.dynamics.inverse import external_rows
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import body_pose

@@ -7,7 +7,7 @@ import pytest
 
 from strangers.tree_models import model, moving, small_arm
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.described import linkage
+from veridyn.machines import linkage
 from veridyn.mechanics.tree.steps.model import tree_model
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from papers.car.simulator.spring_energy import spring_energy
 from strangers import mujoco_car
 from strangers.cars import HALF_TRACK, TEN_ROWS, WHEELBASE, car_20, car_38
 from veridyn.mechanics.ground.road import Bump, rough_road
@@ -145,7 +146,7 @@ def energy_and_momentum(vehicle, run):
             pushed = R @ A @ (m * vb + np.cross(wb, s))
             momentum += pushed
             turning += R @ A @ (J @ wb + np.cross(s, vb)) + np.cross(p + R @ r, pushed)
-        E.append(kinetic + vehicle.suspension.spring_energy(run.clearance[0][k]))
+        E.append(kinetic + spring_energy(vehicle.suspension, run.clearance[0][k]))
         L.append(momentum)
         H.append(turning)
     return np.array(E), np.array(L), np.array(H)

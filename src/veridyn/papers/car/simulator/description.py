@@ -365,15 +365,14 @@ def sinusoidal_steering(speed: float = 110.0 * KMH, angle: float = 0.48, frequen
     )
 
 
-def ramp_steer(
-    speed: float = 90.0 * KMH, rate: float = 0.06, start: float = 1.0, most: float = 1.6
-) -> VehicleManoeuvre:
-    """The wheel turned ever further at `rate` rad/s, to the left if positive: paper 001 drove left at 90 and right at 110 km/h."""
+def ramp_steer(speed: float = 90.0 * KMH, rate: float = 0.06) -> VehicleManoeuvre:
+    """The wheel turned ever further at `rate` rad/s from 1 s on, up to 1.6 rad, to the left if positive: paper 001 drove left at 90 and
+    right at 110 km/h."""
 
     def angle(t: Array) -> Array:
-        late = np.maximum(t - start, 0.0)
+        late = np.maximum(t - 1.0, 0.0)
         eased = np.where(late < 1.0, late**3 * (1.0 - late / 2.0), late - 0.5)  # level at the start, straight after 1 s
-        return np.clip(rate * eased, -most, most)
+        return np.clip(rate * eased, -1.6, 1.6)
 
     side = "left" if rate > 0.0 else "right"
     return VehicleManoeuvre(f"ramp steer to the {side} at {speed / KMH:.0f} km/h", _steady(speed), angle)
@@ -408,14 +407,12 @@ def standstill() -> VehicleManoeuvre:
     return VehicleManoeuvre("standstill", _steady(0.0), braking=lambda t: np.full_like(t, 3.0), lead_in=1.0)
 
 
-def restless(
-    made: VehicleManoeuvre, rng: np.random.Generator, torque: float = 60.0, band: tuple[float, float] = (1.0, 9.0)
-) -> VehicleManoeuvre:
-    """The same manoeuvre with an engine that is never quite even: torque of that rms (N m), random over a band of frequencies (Hz).
+def restless(made: VehicleManoeuvre, rng: np.random.Generator, torque: float = 60.0) -> VehicleManoeuvre:
+    """The same manoeuvre with an engine that is never quite even: torque of that rms (N m), random from 1 to 9 Hz.
 
     It wakes the driveline's modes, which even driving on a smooth road leaves asleep and the logs of paper 000 show.
     """
-    frequency = np.arange(band[0], band[1], 0.05)
+    frequency = np.arange(1.0, 9.0, 0.05)
     phase = rng.uniform(0.0, 2.0 * np.pi, len(frequency))
     size = torque * np.sqrt(2.0 / len(frequency))
 

@@ -13,10 +13,10 @@ from strangers.pinocchio_logs import machine, recording, three_joints
 from veridyn.errors import DataError
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
-from veridyn.signals.derivative import derivative
-from veridyn.signals.lowpass import (
+from veridyn.signals.conditioning import (
     Band,
     chosen_cutoff,
+    derivative,
     ends_in_motion,
     equalised,
     noise_floor,
