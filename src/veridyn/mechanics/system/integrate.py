@@ -37,7 +37,7 @@ from veridyn.mechanics.system.stepper import adaptive_path, check_size, march, t
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
 from veridyn.mechanics.tree.dynamics.instant import ActingInputs, StateAccelerations, StateRates
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values

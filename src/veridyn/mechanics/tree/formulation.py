@@ -29,7 +29,7 @@ from veridyn.mechanics.formulation import (
 )
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity

@@ -20,8 +20,7 @@ from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, Natur
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix, open_mass_matrix
-from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR
