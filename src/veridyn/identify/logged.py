@@ -26,7 +26,6 @@ from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
-from veridyn.model.single_track import refuse_of_car
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions, with_sensor_channels, with_usual_names
 
@@ -90,6 +89,7 @@ def motion(machine: Machine, log: Experiment, signals: Signals | None = None, *,
     >>> bool(abs(motion.qd[:, 0] - np.cos(2 * motion.t)).max() < 1e-3)
     True
     """
+    machine.need_joints("motion of joints")
     return logged(machine, log, signals, pose=pose).motion
 
 
@@ -103,16 +103,20 @@ def logged_at(
     machine: Machine, log: Experiment, signals: Signals, *, pose: Pose | None = None
 ) -> Callable[[Lowpass], Logged]:
     """The same as a function of the cut-off (Hz), in place of that of `signals`: what does not depend on it is done once."""
-    refuse_of_car(machine, "motion of joints")
-    log = with_sensor_channels(machine, with_usual_names(machine, log))
-    if not machine.closed:
-        recorded = prepare(machine, log, signals, pose=pose)
-        return lambda lowpass: Logged(recorded.at(lowpass).motion(), machine.coordinates)
-    measured = measured_positions(machine, log)
-    _check_forces(machine, log)
-    split = determining(machine, measured, log.name)
-    part = prepare(machine, log, signals, pose=pose, positions=measured)
-    return lambda lowpass: _closed(split, part.at(lowpass).motion(), measured, log.name)
+    named = with_usual_names(machine, log)
+    log = with_sensor_channels(machine, named)
+    measured, split = None, None
+    if machine.closed:
+        measured = measured_positions(machine, log)
+        _check_forces(machine, log)
+        split = determining(machine, measured, log.name)
+    recorded = prepare(machine, log, signals, pose=pose, positions=measured)
+
+    def made(lowpass: Lowpass) -> Logged:
+        part = recorded.at(lowpass).motion()
+        return Logged(part, machine.coordinates) if split is None else _closed(split, part, measured or (), log.name)
+
+    return made
 
 
 def _closed(split: Split, part: Motion, measured: Collection[str], name: str) -> Logged:

@@ -18,7 +18,6 @@ from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wan
 from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, SINGULAR_RATIO, Split
 from veridyn.mechanics.tree.loops.equations import COUNTS, equation_values, widest
 from veridyn.mechanics.tree.recursion.inputs import Request
-from veridyn.mechanics.tree.recursion.kinematics import at_rest
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 
@@ -40,8 +39,8 @@ def loop_values(tree: Tree, q: Array, qd: Array | None = None, engine: Engine = 
     request = Request("loops" if qd is None else "loop_motion")
     if not wants_compiled(engine, tree, request, len(q)):
         return equation_values(tree, q, qd)
-    at = at_rest(tree, q)
-    motion = at if qd is None else Motion(at.t, q, qd, at.qdd, at.base)
+    still = np.zeros_like(q)
+    motion = Motion(np.arange(float(len(q))), q, still if qd is None else qd, still)
     shape = (sum(COUNTS[loop.joint] for loop in tree.loops), tree.n + 2)
     return np.ascontiguousarray(filled(compiled(tree, request), tree, motion, shape))
 
