@@ -319,8 +319,8 @@ def method_of(given: Any, base: type[M], aliases: Mapping[str, type[M]], verb: s
         raise base.error(Fault(f"{shown} names rows, not a method.", verb, "a method as third argument", shown, hint))
     if isinstance(given, str):
         hint = did_you_mean(given, list(aliases))
-        if rows and not hint:
-            hint = f"A row is given by keyword: {verb}(…, rows={given!r})."
+        if rows:
+            hint += f" Rows are given by keyword: {verb}(…, rows={given!r})."
         raise base.error(Fault(f"there is no method '{given}'.", verb, hint=hint))
     classes = ", ".join(kind.__name__ for kind in aliases.values())
     expected = f"one of {classes}, or one of the words {', '.join(aliases)}"

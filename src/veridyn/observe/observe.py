@@ -25,7 +25,6 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.model.experiment import Experiment
-from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
@@ -56,7 +55,7 @@ def inputs_in(machine: GivenMachine, names: Sequence[str], where: str) -> tuple[
     nevertheless act on nothing are reported by a warning.
     """
     form = formulated(machine)
-    found, known = form.inputs_in(names), {name for load in form.loads for name in channels(load)}
+    found, known = form.inputs_in(names), {name for load in form.loads for name in load.channels}
     _warn_of_unused([n for n in names if n not in found and (n in known or n.startswith(("force.", "wrench.")))], where)
     return found
 

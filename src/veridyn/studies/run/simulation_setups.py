@@ -25,7 +25,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
-from veridyn.model.load import Drive, channels
+from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import SampledTrajectory
@@ -389,7 +389,7 @@ def _loads(loaded: Loaded[SimulateFile], system: NaturalSystem, duration: float)
     m = system.mechanism
     units, places = {}, {}
     for load in m.loads:
-        for k, name in enumerate(channels(load)):
+        for k, name in enumerate(load.channels):
             units[name], places[name] = m.force_unit(load.name), (load.name, k)
     given = given_inputs(loaded, units, duration)
     if not given:
