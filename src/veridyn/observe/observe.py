@@ -23,12 +23,11 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
-from veridyn.mechanics.formulated import GivenMachine, formulated
+from veridyn.mechanics.formulation import GivenMachine, formulated
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
-from veridyn.observe.drifting import with_frozen
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.filters.run import in_order, run, smooth
@@ -38,7 +37,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.model_error import with_density
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup, with_frozen
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import first_positions, measurements_of
 from veridyn.observe.result import Belief, Estimates
