@@ -3,8 +3,7 @@
     machine ─ formulated() ─→ Formulated ─ prepared(settings) ─→ MachineModel: state, inputs → next state, readings, derivatives
 
 A :class:`Formulated` machine knows names, capabilities and how to integrate; a :class:`MachineModel` is the machine over chosen independent
-coordinates, with what is unknown of it. Trees (:mod:`veridyn.mechanics.tree.formulation`) and natural coordinates
-(:mod:`veridyn.mechanics.natural.formulation`) implement both. Who runs a model asks these two and nothing else.
+coordinates, with what is unknown of it. Trees and natural coordinates implement both. Who runs a model asks these two and nothing else.
 """
 
 from __future__ import annotations
@@ -113,6 +112,7 @@ class StateQuantity(Protocol):
 
     def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: Any) -> QuantityReading:
         """The value at a state whose instant is known, under the loads that the instant was made with."""
+        ...
 
 
 class Readings(Protocol):
@@ -170,10 +170,12 @@ class MachineModel(Protocol):
     @property
     def form(self) -> Formulated:
         """The machine it is a model of, prepared as far as it can be."""
+        ...
 
     @property
     def kernel(self) -> str:
         """The layout of its compiled tables: "tree", "points" or "freedoms"."""
+        ...
 
     @property
     def name(self) -> str: ...
@@ -196,10 +198,12 @@ class MachineModel(Protocol):
     @property
     def uncertainty(self) -> Uncertainty | None:
         """Of the last of `varying`, which are considered and not estimated."""
+        ...
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Constraints that follow from the others and are not computed with, by name."""
+        ...
 
     @property
     def f(self) -> int: ...
@@ -210,14 +214,17 @@ class MachineModel(Protocol):
     @property
     def free(self) -> bool:
         """Whether its base is free, so that its attitude is reported as roll, pitch and yaw, and changed by turns."""
+        ...
 
     @property
     def placed(self) -> bool:
         """Whether inputs place coordinates, so that a pose is that of an instant."""
+        ...
 
     @property
     def sizes(self) -> Array:
         """Typical sizes (nv,) of the coordinates whose rates these are."""
+        ...
 
     @property
     def start_unknown(self) -> Array: ...
@@ -227,12 +234,15 @@ class MachineModel(Protocol):
     def varying_unit(self, name: str) -> str: ...
     def names_in(self, number: int) -> tuple[str, ...]:
         """The independent coordinates of a set."""
+        ...
 
     def keeping(self) -> MachineModel:
         """The same model that keeps to its first set."""
+        ...
 
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> Any:
         """What acts, for the calls below, from inputs by name; those not given are as the machine has them."""
+        ...
 
     def instant(
         self, q: Array, qd: Array, u: Array, loads: Any, /, derivative: bool = True, *, number: int = 0
@@ -242,36 +252,46 @@ class MachineModel(Protocol):
         self, q: Array, qd: Array, u: Array, loads: Any, /, *, number: int = 0, accelerates: bool = True
     ) -> tuple[Array, Array, Array]:
         """q, q̇ and q̈ that sensors read at one state or many; q̈ only where it is asked for."""
+        ...
 
     def advanced(
         self, q: Array, qd: Array, u: Array, h: float, loads: Any, derivative: bool, since: float, number: int, /
     ) -> ModelStep:
         """The state a time h later, `since` seconds after the loads were given, with the derivative of the step."""
+        ...
 
     def changed(self, q: Array, qd: Array, u: Array, d: Array, number: int = 0, /) -> tuple[Array, Array]:
         """q and q̇ of the state changed by d (…, 2f + k), the dependent coordinates following."""
+        ...
 
     def local(self, q: Array, qd: Array, number: int = 0, /) -> Array:
         """(z, ż) (…, 2f) as they are reported."""
+        ...
 
     def difference(self, qa: Array, qda: Array, qb: Array, qdb: Array, number: int = 0, /) -> Array:
         """The change (…, 2f) that leads from the state b to the state a."""
+        ...
 
     def reporting(self, q: Array, /) -> Array | None:
         """d(reported z)/d(change of z) (f, f) where they differ."""
+        ...
 
     def change(self, at: Instant, to: int) -> Array:
         """d(z', ż')/d(z, ż) (2f, 2f) from the set of an instant to another."""
+        ...
 
     def accelerated(self, found: Instant, number: int = 0) -> Array:
         """∂z̈/∂(z, ż, u) of an instant over a set."""
+        ...
 
     def readout(self, sensors: Sequence[Sensor]) -> Readings: ...
     def energies(self, q: Array, qd: Array, /) -> Array:
         """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
+        ...
 
     def constraint_errors(self, q: Array, qd: Array, qdd: Array, /) -> tuple[float, float, float]:
         """The largest error of the constraints, of their rates and of their second rates."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,9 +401,7 @@ GivenMachine = Machine | Formulated  # observers hand on what they have prepared
 
 def in_joints(machine: Machine) -> TreeForm:
     """A machine in joint coordinates, in which motions are given whichever way they are computed."""
-    from veridyn.mechanics.tree.formulation import (
-        TreeForm,  # here: it brings compiled steps along, which not every machine needs
-    )
+    from veridyn.mechanics.tree.formulation import TreeForm  # here: it is made of this protocol
 
     return TreeForm(machine)
 
@@ -406,20 +424,14 @@ def check_formulation(machine: Machine) -> None:
     elif machine.formulation == "single_track":
         check_car_machine(machine)
     else:
-        from veridyn.mechanics.natural.description.of_machine import (
-            mechanism_of,  # most machines are used as trees only
-        )
+        # Here: most machines are used as trees only.
+        from veridyn.mechanics.natural.description.of_machine import mechanism_of
 
         mechanism_of(machine)
 
 
-class OneSet(ABC):
+class OneSet:
     """The part of :class:`~veridyn.mechanics.formulation.MachineModel` that is about sets, where there is only the first."""
-
-    @property
-    @abstractmethod
-    def f(self) -> int:
-        """The number of degrees of freedom."""
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -432,4 +444,4 @@ class OneSet(ABC):
 
     def change(self, at: Instant, to: int) -> Array:
         """d(z, ż)/d(z, ż)."""
-        return np.eye(2 * self.f)
+        return np.eye(2 * at.R.shape[1])

@@ -249,8 +249,8 @@ class Linearised:
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
         return self.sense(x, u, t), self.system.sense_and_jacobian(self.at, u, t)[1]
 
-    def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        return self.system.compiled_step(gate, self.at)
+    def compiled_step(self, limit: float) -> CompiledStep | None:
+        return self.system.compiled_step(limit, self.at)
 
     def sensor_noise(self, t: float) -> Array:
         return self.system.sensor_noise(t)
