@@ -24,6 +24,7 @@ from benchmarks.deviations import line as deviations
 from benchmarks.drives import jacobian
 from benchmarks.excitation import excitation
 from benchmarks.excitation import line as designed
+from benchmarks.gradients import lines as gradients
 from benchmarks.identification import SAMPLES, identification
 from benchmarks.kernels import Line, kernels, rates, threads
 from benchmarks.observers import observers
@@ -87,7 +88,7 @@ def report() -> str:
         text.append(
             f"- First call of the {machine}'s regressor: {first:.2f} s, and {1e3 * later:.0f} ms from the objects kept on disk."
         )
-    text += [said(driving()), single_state(), *running()]
+    text += [said(driving()), single_state(), *running(), *gradients()]
     r = identification()
     text += [
         f"- Identification of the 20-dof car (150 parameters, 20 rows) from {SAMPLES:,} samples: {r.one:.1f} s on one thread, "

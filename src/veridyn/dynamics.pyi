@@ -58,6 +58,8 @@ from veridyn.mechanics.ground.contact import sensor_wrench as sensor_wrench
 from veridyn.mechanics.ground.contact import with_contacts as with_contacts
 from veridyn.mechanics.system.batch import ManyRuns as ManyRuns
 from veridyn.mechanics.system.batch import integrate_many as integrate_many
+from veridyn.mechanics.system.gradient import RunGradient as RunGradient
+from veridyn.mechanics.system.gradient import integrate_gradient as integrate_gradient
 from veridyn.mechanics.system.integrate import BaseState as BaseState
 from veridyn.mechanics.system.integrate import Inputs as Inputs
 from veridyn.mechanics.system.integrate import Method as Method

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mechanics.system.test_run_outside import car, rolling
 from numpy.typing import NDArray
 
 import veridyn as vd
 from mechanics.ground.test_tyres import MAGIC
 from mechanics.system.test_run_bound import floating, home
+from mechanics.system.test_run_bound_outside import car, rolling
 from veridyn.errors import DataError, DeviceError, SimulationError
 from veridyn.machines.described import linkage
 from veridyn.mechanics.ground.road import Plane

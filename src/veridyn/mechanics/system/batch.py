@@ -137,7 +137,7 @@ def integrate_many(
         raise DataError("the base is fixed and has no state.", where="base", found=tree.name)
     acting = ActingInputs(tree, Inputs(road=road))
     driven = acting.driving(0.0) if forces is None else forces
-    runs = _Runs.of(tree, clock, q, qd, driven, base or BaseState(), parameters, signals or {}, step)
+    runs = GivenRuns.of(tree, clock, q, qd, driven, base or BaseState(), parameters, signals or {}, step)
     how = Method("RK4", step, friction_speed=friction_speed)
     outside = None if acts_plainly(tree, acting.inputs) else Outside.of(acting, ())
     if device == "cuda":
@@ -198,7 +198,7 @@ def _parts(count: int, workers: int, lanes: int) -> Iterator[slice]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Runs:
+class GivenRuns:
     """What R runs are given, with what is the same in all of them once."""
 
     count: int
@@ -222,7 +222,7 @@ class _Runs:
         parameters: ArrayLike | None,
         signals: Mapping[str, ArrayLike],
         step: float,
-    ) -> _Runs:
+    ) -> GivenRuns:
         """Checked by name: shapes, numbers of runs that differ, samples at unequal times, and signals that are missing."""
         faults, n, K = Faults(), tree.n, len(clock) if clock.ndim == 1 else 0
         if K < 2 or not np.isfinite(clock).all() or not (np.diff(clock) > 0.0).all() or not has_equal_intervals(clock):
@@ -327,7 +327,7 @@ def _starts(tree: Tree, given: Mapping[str, Array], count: int) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-def _on_gpu(tree: Tree, clock: Array, runs: _Runs, how: Method, outside: Outside | None) -> ManyRuns:
+def _on_gpu(tree: Tree, clock: Array, runs: GivenRuns, how: Method, outside: Outside | None) -> ManyRuns:
     """The same on a GPU, which takes sets of parameters one by one with the states of each."""
     if is_bound(tree) or outside is not None:
         what = "machines with loops, a free base, tyres or loads at places are not integrated on a GPU."

@@ -66,7 +66,8 @@ class CompiledRun:
     (:mod:`veridyn.mechanics.system.run_bound`), without sensitivities, joint controllers and bristles. `rates_alone`: it
     serves :meth:`rate_at`, and :meth:`run` is not called. `often`: the step of a small machine is compiled as one formula
     (:mod:`veridyn.mechanics.system.run_formula`), which takes some tenths of a second once; results agree to rounding. `outside`: what acts
-    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_bound`), with a `closing_rate`.
+    besides forces and signals, on a machine of any kind (:mod:`veridyn.mechanics.system.run_bound`), with a `closing_rate`. `adjoint`: for
+    :class:`veridyn.mechanics.system.run_adjoint.AdjointRun`, which goes through its runs backwards.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class CompiledRun:
         rates_alone: bool = False,
         outside: Outside | None = None,
         often: bool = False,
+        adjoint: bool = False,
     ) -> None:
         self.tree = tree = tree_of(machine)
         plain = servo is None and varied is None
@@ -104,6 +106,7 @@ class CompiledRun:
             rates_alone=rates_alone,
             outside=outside,
             often=often,
+            adjoint=adjoint,
         )
         self.size, self.record, self.at = self._layout.size, self._layout.record, self._layout.at
         self._wide: RunLayout | None = None

@@ -72,16 +72,12 @@ def remember(I: Numbers, W: Array, count: int, sensitive: bool) -> None:
 
 
 @core
-def past_slots(I: Numbers, W: Array, j: int, count: int, h: float) -> tuple[int, int, float]:
-    """Where the states before and after the instant that coordinate j is read at lie in the ring, and the share of a step between them."""
+def past_steps(I: Numbers, W: Array, j: int, count: int, h: float) -> tuple[int, int, float]:
+    """The steps before and after the instant at which coordinate j is read at step `count`, and the share of a step between them."""
     ago = float(W[I[record.AGE] + j] / h)
     whole = min(int(ago), I[record.LAG])
     later = max(count - whole, 0)
-    return (
-        max(later - 1, 0) % (I[record.LAG] + 1),
-        later % (I[record.LAG] + 1),
-        1.0 - (ago - whole) if count > whole else 1.0,
-    )
+    return max(later - 1, 0), later, 1.0 - (ago - whole) if count > whole else 1.0
 
 
 @core
@@ -115,7 +111,8 @@ def tick(I: Numbers, W: Array, count: int, h: float, sensitive: bool) -> None:
         return
     wide = I[I[record.SERVO_AT] + n]
     for j in range(n):
-        before, after, s = past_slots(I, W, j, count, h)
+        first, last, s = past_steps(I, W, j, count, h)
+        before, after = first % (I[record.LAG] + 1), last % (I[record.LAG] + 1)
         q0, q1 = W[I[record.PAST] + before * 2 * n + j], W[I[record.PAST] + after * 2 * n + j]
         v0, v1 = W[I[record.PAST] + before * 2 * n + n + j], W[I[record.PAST] + after * 2 * n + n + j]
         # The cubic through both positions and speeds, and the line through both speeds.

@@ -76,7 +76,8 @@ class RunLayout:
     `lanes` above 1 are runs without sensitivities, without such a law, and without dry friction that holds. Machines with loops, whose
     openings die out with `closing_rate`, and those on a free base have one lane and no sensitivities.
     `rates_alone`: nothing is stepped, so that kernels that only runs need are not made. `often`: it is stepped so often that the step of a
-    small machine is made one formula. `outside`: what acts besides forces and signals.
+    small machine is made one formula. `outside`: what acts besides forces and signals. `adjoint`: runs are gone through backwards too
+    (:mod:`veridyn.mechanics.system.run_adjoint`), with one lane.
     """
 
     tree: Tree
@@ -90,6 +91,7 @@ class RunLayout:
     rates_alone: bool = False
     outside: Outside | None = None
     often: bool = False
+    adjoint: bool = False
     dry: DryFriction | None = field(init=False)
     bristles: BristleElements = field(init=False)
     made: dict[str, Compiled] = field(init=False)
@@ -112,6 +114,8 @@ class RunLayout:
             requests["MASS_KERNEL"] = Request("mass")
         if tree.states:
             requests["RATES_KERNEL"] = Request("state_rates", friction_speed=speed)
+        if self.adjoint:
+            requests["ADJOINT_KERNEL"] = Request("rates_adjoint", rows, friction_speed=speed)
         if varied is not None:
             requests["DERIVATIVES_KERNEL"] = Request("run_derivatives", rows, varied.constants, friction_speed=speed)
             moved = np.flatnonzero(varied.spread.any(axis=1)).tolist()
@@ -193,6 +197,10 @@ class RunLayout:
             "P_STEP": parameters.get("P_STEP", 0), "P_TANGENT": parameters.get("P_TANGENT", 0),
             "LEAP": 3, "NEARNESS": stages, "ACTING": elements}  # fmt: skip
         lengths |= outside.lengths(tree)
+        swept = int(self.adjoint)
+        lengths |= {"P_ADJOINT": parameters.get("P_ADJOINT", 0), "STAGES_GIVEN": swept * stages * lengths["GIVEN"],
+            "WEIGHT": swept * (n + s), "STAGES_ADJOINT": swept * stages * size, "LAMBDA": swept * size,
+            "ADJOINT": swept * (3 * n + len(tree.signals) + len(tree.parameters) + len(tree.constants))}  # fmt: skip
         lengths |= {"BRISTLE_C": soft * n * lanes, "BRISTLE_CONSTANT": soft * len(BRISTLE_CONSTANTS)}
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
         none = [0] * m
@@ -222,6 +230,7 @@ class RunLayout:
         place |= {f"s.{name}": at["GIVEN"] + (4 * n + j) * lanes for j, name in enumerate(tree.signals)}
         for first, symbol, count in ((0, "x", 3), (3, "e", 4), (7, "v", 3), (10, "w", 3)):
             place |= {f"{symbol}.{j}": at["BASE"] + first + j for j in range(count)}
+        place |= {f"g.{j}": at["WEIGHT"] + j for j in range(n + s)}
         place |= outside.places(tree, at)
         leap = {"y": "Y", "step": "LEAP", "before": "BEFORE", "after": "AFTER", "push": "PUSH", "friction": "ACTING"}
         for symbol, section in leap.items():

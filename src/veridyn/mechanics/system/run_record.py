@@ -46,7 +46,7 @@ SECTIONS = (
     "Y", "STAGE", "END", "SLOPES", "TABLE_A", "TABLE_B", "TABLE_C",
     # what kernels read: q, q̇, forces, q̈, signals with elements' own states last; and write; their parameters
     "GIVEN", "ACC", "RATES", "DERIVATIVES", "MASS", "REGRESSOR", "P_FORWARD", "P_RATES", "P_DERIVATIVES", "P_MASS", "P_REGRESSOR",
-    "P_INVERSE", "P_LOOPS", "P_STEP", "P_TANGENT",
+    "P_INVERSE", "P_LOOPS", "P_STEP", "P_TANGENT", "P_ADJOINT",
     # dry friction: values and constants of its elements, which change with the parameters of kernels
     "VALUE", "SPEED", "EXPONENT",
     # forces and signals at the two samples around, forces at an instant; the start of the run, the time of its interval, its length,
@@ -71,11 +71,14 @@ SECTIONS = (
     # a step that is one formula: h, the share of the interval where it starts and that which it covers; nearness of each stage to
     # singular; what a unit of each element's friction does
     "LEAP", "NEARNESS", "ACTING",
+    # a sweep backwards: GIVEN of all stages; weights of the rates of speeds and of elements' own states; the gradient of their sum by
+    # q, q̇, forces, signals, parameters and constants; that of what follows by the state of each stage, and by the state of a step
+    "STAGES_GIVEN", "WEIGHT", "ADJOINT", "STAGES_ADJOINT", "LAMBDA",
 )  # fmt: skip
 (
     Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
     GIVEN, ACC, RATES, DERIVATIVES, MASS, REGRESSOR, P_FORWARD, P_RATES, P_DERIVATIVES, P_MASS, P_REGRESSOR,
-    P_INVERSE, P_LOOPS, P_STEP, P_TANGENT,
+    P_INVERSE, P_LOOPS, P_STEP, P_TANGENT, P_ADJOINT,
     VALUE, SPEED, EXPONENT,
     BEFORE, AFTER, FORCE, CLOCK,
     C, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
@@ -86,6 +89,7 @@ SECTIONS = (
     BRISTLE_C, BRISTLE_CONSTANT,
     BASE, INVERSE, LOOPS, BORDER, BORDER_RIGHT, UNIT, CLOSING,
     LEAP, NEARNESS, ACTING,
+    STAGES_GIVEN, WEIGHT, ADJOINT, STAGES_ADJOINT, LAMBDA,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 # Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed,
 # 8 p where it changes along the way as u^p: SPEED is half of the way then, EXPONENT its middle).
@@ -119,10 +123,10 @@ _after = len(HEADER) + 3 * len(SECTIONS)
 _after += 2 * len(LISTS)
 KERNELS = (
     "FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL", "INVERSE_KERNEL", "LOOPS_KERNEL",
-    "STEP_KERNEL", "TANGENT_KERNEL",
+    "STEP_KERNEL", "TANGENT_KERNEL", "ADJOINT_KERNEL",
 )  # fmt: skip
 (FORWARD_KERNEL, RATES_KERNEL, DERIVATIVES_KERNEL, MASS_KERNEL, REGRESSOR_KERNEL, INVERSE_KERNEL, LOOPS_KERNEL,
- STEP_KERNEL, TANGENT_KERNEL) = range(_after, _after + 6 * len(KERNELS), 6)  # fmt: skip
+ STEP_KERNEL, TANGENT_KERNEL, ADJOINT_KERNEL) = range(_after, _after + 6 * len(KERNELS), 6)  # fmt: skip
 # CLOCK: time of the run's start, of the interval since then, length of an interval, instant within it, limit of the nearness to singular
 START_TIME, INTERVAL_TIME, INTERVAL, INSTANT, NEAREST = range(5)
 BOTH_WAYS, FORWARDS, BACKWARDS, FALLS, VARIES = 0, 1, 2, 4, 8  # kinds of dry friction

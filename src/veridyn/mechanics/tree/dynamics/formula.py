@@ -31,7 +31,7 @@ from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
 from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, rotation_matrix, skew
-from veridyn.symbolic.expression import Expression, Graph, Number, along, forward, live, reverse, seeded
+from veridyn.symbolic.expression import Expression, Graph, Number, along, forward, inserted, live, reverse, seeded
 
 
 def reading_entries(tree: Tree, graph: Graph, outputs: Sequence[object]) -> dict[Label, Number]:
@@ -211,6 +211,29 @@ def _run_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
     return {(r, c): value for c, column in enumerate(slopes) for r, value in enumerate(column)}
 
 
+def _rates_adjoint(s: Symbols, request: Request) -> dict[Label, Number]:
+    """(k,): the gradient of Σ g.i f_i by q, q̇, forces, signals with elements' own states, parameters and constants, one behind the other.
+
+    f are the accelerations, which are read, and the rates of elements' own states z. With M μ = g it is that of g_z·ż − μ·Γ(q, q̇, q̈) at
+    constant μ and q̈, in one pass backwards; μ is the gradient by the forces.
+    """
+    tree, graph, n = s.tree, s.graph, s.tree.n
+    state = s.state()
+    rates = state_rates(tree, state, s.outward(state), s.signals(), graph)
+    total: Number = 0.0
+    for k, row in enumerate(_gamma(s, request)):
+        total = add(total, mul(mul(-1.0, graph.input(f"mu.{k}")), row))
+    for k, rate in enumerate(rates):
+        total = add(total, mul(graph.input(f"g.{n + k}"), rate))
+    names = [f"{symbol}.{k}" for symbol in ("q", "qd") for k in range(n)]
+    names += [*(f"s.{name}" for name in tree.signals), *(f"p.{c}" for c in range(len(tree.parameters)))]
+    names += [f"const.{c}" for c in range(len(tree.constants))]
+    slopes = reverse(graph, total, list(graph.inputs_named(names)))
+    mu = solve_symmetric(_mass_of(s), list(graph.inputs_named(f"g.{k}" for k in range(n))))
+    slopes = inserted(graph, graph, slopes, {f"mu.{k}": value for k, value in enumerate(mu)})
+    return {(k,): value for k, value in enumerate([*slopes[: 2 * n], *mu, *slopes[2 * n :]])}
+
+
 def _state_rates(s: Symbols, request: Request) -> dict[Label, Number]:
     """(k,): the rate of the k-th of the states that elements have of their own."""
     state = s.state()
@@ -243,10 +266,13 @@ def _pushed(s: Symbols, request: Request) -> dict[Label, Number]:
 
 
 def _mass(s: Symbols, request: Request) -> dict[Label, Number]:
+    return dict(_mass_of(s))
+
+
+def _mass_of(s: Symbols) -> dict[tuple[int, int], Number]:
     still = [0.0] * s.tree.n
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
-    o = outward(s.tree, state, s.graph)
-    return dict(mass_entries(s.tree, o, s.inertias(), s.gains()))
+    return mass_entries(s.tree, outward(s.tree, state, s.graph), s.inertias(), s.gains())
 
 
 def _forward(s: Symbols, request: Request) -> dict[Label, Number]:
@@ -330,6 +356,7 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "inverse": _inverse,
     "inverse_derivatives": _inverse_derivatives,
     "run_derivatives": _run_derivatives,
+    "rates_adjoint": _rates_adjoint,
     "state_rates": _state_rates,
     "wheel_places": _wheel_places,
     "pushed": _pushed,
