@@ -2,10 +2,10 @@
 
 Of the statistics of estimates and the updates of filters single operators, comparisons, constants and signs are changed, one at a time, as
 many as `--count` draws; machine code, which Python references judge, is left out. A change is noticed where a test of the file of the same
-name fails, or does not end. Each runs in a process of its own that stops at the first failure, and knows the change from an import hook: no
-file is written. First the tests run without a change, which leaves compiled code in the user's cache; with a change it is read from there,
-and what is compiled is thrown away. Changes that are not noticed are printed; those that change nothing are listed with the reason in
-``benchmarks/equivalent_mutants.txt``, and are not counted.
+name (``test_NAME.py``, ``test_NAME_*.py``) fails, or does not end. Each runs in a process of its own that stops at the first failure, and
+knows the change from an import hook: no file is written. First the tests run without a change, which leaves compiled code in the user's
+cache; with a change it is read from there, and what is compiled is thrown away. Changes that are not noticed are printed; those that change
+nothing are listed with the reason in ``benchmarks/equivalent_mutants.txt``, and are not counted.
 
 Hundreds take an hour of one core, and ``--workers N`` tries N at a time. No outcome depends on the others, on their order or on how busy
 the machine is: what does not end is known by the processor's time that it takes. With ``--results FILE`` each outcome is written down at
@@ -47,7 +47,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 TARGETS = {  # below src/veridyn → below tests
     "identify/statistics": ("agreement", "autoregression", "noise_spectrum", "spectral"),
     "identify/estimators": ("coloured", "gauss_markov", "least_squares", "robust"),
-    "observe/filters": ("update", "robust_gate", "linear", "ukf", "run"),
+    "observe/filters": ("update", "robust_gate", "methods", "run"),
     "observe/consistency": ("nis",),
 }
 # What numba compiles is read from the cache with whatever calls it, so no change of it would run; Python references judge it.
@@ -92,7 +92,7 @@ class Mutant:
 
     module: str
     file: Path
-    tests: Path
+    tests: tuple[Path, ...]
     line: int
     start: int
     end: int
@@ -110,7 +110,7 @@ class Mutant:
         return f"{self.file.relative_to(ROOT / 'src' / 'veridyn')}: {before}  ->  {after}"
 
 
-def mutants(module: str, file: Path, tests: Path) -> Iterator[Mutant]:
+def mutants(module: str, file: Path, tests: tuple[Path, ...]) -> Iterator[Mutant]:
     """Every change of a file that is known here; words, types, messages and settings of arrays are left alone."""
     whole = file.read_bytes()
     starts = [0]
@@ -201,7 +201,7 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 class Trial:
     """The tests of one file, with one change or with none, and the CPU seconds that they may take."""
 
-    tests: Path
+    tests: tuple[Path, ...]
     mutant: Mutant | None
     limit: float
 
@@ -218,7 +218,7 @@ def _tested(trial: Trial, shared: Path | None, took: Any) -> None:
     os.dup2(sink, 1)
     os.dup2(sink, 2)
     early = "ignore::pytest.PytestAssertRewriteWarning"  # what is imported already is not rewritten: no harm
-    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", early, str(trial.tests)]
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", early, *map(str, trial.tests)]
     if trial.mutant is None:
         code = pytest.main(words)
     else:
@@ -298,8 +298,9 @@ def every() -> list[Mutant]:
     found = []
     for room, names in TARGETS.items():
         for name in names:
-            file, tests = ROOT / "src/veridyn" / room / f"{name}.py", ROOT / "tests" / room / f"test_{name}.py"
-            found += mutants(f"veridyn.{room.replace('/', '.')}.{name}", file, tests)
+            file, folder_of_tests = ROOT / "src/veridyn" / room / f"{name}.py", ROOT / "tests" / room
+            tests = [folder_of_tests / f"test_{name}.py", *sorted(folder_of_tests.glob(f"test_{name}_*.py"))]
+            found += mutants(f"veridyn.{room.replace('/', '.')}.{name}", file, tuple(tests))
     return found
 
 
@@ -364,7 +365,7 @@ def tried(waiting: Sequence[Mutant], seconds: float, workers: int = 1) -> Iterat
     unchanged = [Trial(tests, None, UNCHANGED_S) for tests in dict.fromkeys(m.tests for m in waiting)]
     for trial, said, took in outcomes(unchanged, workers):
         if said != "passes":
-            raise SystemExit(f"{trial.tests.relative_to(ROOT)} {said} without any change")
+            raise SystemExit(f"{', '.join(str(t.relative_to(ROOT)) for t in trial.tests)} {said} without any change")
         usual[trial.tests] = took
 
     def in_time() -> Iterator[Trial]:  # as drawn: where the time ends, those that were tried are a fair sample

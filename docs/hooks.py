@@ -1,8 +1,8 @@
 """What the site needs beyond its pages: the reference, and a check that no page names what does not exist.
 
 The reference has one page for each room and is written from the source tree: a new module appears by existing, a new room
-by being listed in ROOMS. Names such as `veridyn.mechanics.tree.recursion.newton_euler` in a page must be found in the source; one that
-is not is a warning, and a strict build fails. Rooms that are still empty are not checked.
+by being listed in FLOORS. Names such as `veridyn.mechanics.tree.recursion.newton_euler` in a page must be found in the source; one that
+is not is a warning, and a strict build fails.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import logging
 import re
 import sys
 from pathlib import Path
-from typing import Any
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+from typing import TYPE_CHECKING, Any
 
 from veridyn.files.machine.schema import model_schema
 
 sys.path.insert(0, str(Path(__file__).parent))
 from model_keys import model_page
 from study_keys import reference
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 log = logging.getLogger("mkdocs.hooks.veridyn")
 NAME = re.compile(r"`(veridyn(?:\.\w+)+)`")
@@ -45,7 +46,6 @@ FLOORS = (
     "cli",
     "spatial",
     "symbolic",
-    "method",
     "settings",
     "progress",
     "errors",
@@ -81,6 +81,16 @@ def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
+    from mkdocs.structure.files import File
+
+    for place, content in written_pages().items():
+        files.append(File.generated(config, place, content=content))
+    return files
+
+
+def written_pages() -> dict[str, str]:
+    """The pages that are written from the code, by their place on the site."""
+    pages = {}
     lines = ["# Reference", "", "One page for each room, from what users touch first to what the others stand on.", ""]
     lines += ["| room | what it is for |", "|---|---|"]
     for room in ROOMS:
@@ -92,17 +102,18 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
         if _place(room).is_dir():
             content += [_purpose(room), ""]
         content += [f"::: {name}\n" for name in modules]
-        files.append(File.generated(config, f"reference/{room}.md", content="\n".join(content)))
-    files.append(File.generated(config, "reference/index.md", content="\n".join(lines)))
-    files.append(File.generated(config, "study-file.md", content=STUDY + reference()))
-    files.append(File.generated(config, "model-keys.md", content=model_page(model_schema())))
-    return files
+        pages[f"reference/{room}.md"] = "\n".join(content)
+    return pages | {
+        "reference/index.md": "\n".join(lines),
+        "study-file.md": STUDY + reference(),
+        "model-keys.md": model_page(model_schema()),
+    }
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     for name in sorted(set(NAME.findall(markdown))):
         parts = name.split(".")[1:]
-        if _modules(parts[0]) and not _exists(parts):
+        if not _exists(parts):
             log.warning("%s names '%s', which is not in the source.", page.file.src_uri, name)
     return markdown
 
@@ -113,7 +124,7 @@ def on_post_page(output: str, page: Page, **_: Any) -> str:
 
 
 def _exists(parts: list[str]) -> bool:
-    """True when the parts are a room, a module in it, or something that module defines."""
+    """True when the parts are a room, a module in it, something that module defines, or what a class of it defines."""
     place = PACKAGE
     while parts and (place / parts[0]).is_dir():
         place, parts = place / parts[0], parts[1:]
@@ -127,10 +138,19 @@ def _exists(parts: list[str]) -> bool:
     if len(parts) == 2 and parts[1] in _listed(module.with_suffix(".pyi")):
         return True
     defined = ast.parse(module.read_text(encoding="utf-8")).body
-    names = {node.name for node in defined if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    for name in parts[1:]:
+        if name not in _names(defined):
+            return False
+        classes = (node.body for node in defined if isinstance(node, ast.ClassDef) and node.name == name)
+        defined = next(classes, [])
+    return True
+
+
+def _names(defined: list[ast.stmt]) -> set[str]:
+    """What lines of a module or a class define."""
+    names = {node.name for node in defined if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     names |= {t.id for node in defined if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)}
-    names |= {n.target.id for n in defined if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
-    return len(parts) == 1 or parts[1] in names
+    return names | {n.target.id for n in defined if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
 
 
 def _listed(stub: Path) -> set[str]:

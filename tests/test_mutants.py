@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_computes_is_changed_and_words_are_not(file: Path) -> None:
-    lines = {m.source().decode().splitlines()[m.line - 1].strip() for m in mutants("shape", file, file)}
+    lines = {m.source().decode().splitlines()[m.line - 1].strip() for m in mutants("shape", file, (file,))}
     assert lines == {
         "LIMIT = 1.0",
         "def area(a: float, b: int = 3) -> float:",
@@ -60,7 +60,7 @@ def test_what_computes_is_changed_and_words_are_not(file: Path) -> None:
 
 
 def test_a_change_is_what_is_imported_and_the_file_stays(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (changed,) = (m for m in mutants("shape", file, file) if m.text == "/")
+    (changed,) = (m for m in mutants("shape", file, (file,)) if m.text == "/")
     monkeypatch.setattr(sys, "meta_path", [Changed(changed), *sys.meta_path])
     monkeypatch.delitem(sys.modules, "shape", raising=False)
     module = importlib.import_module("shape")
@@ -72,7 +72,11 @@ def test_a_change_is_what_is_imported_and_the_file_stays(file: Path, monkeypatch
 def test_every_change_of_the_targets_is_a_program_and_each_has_its_tests() -> None:
     found: list[Mutant] = every()
     assert len({m.file for m in found}) == sum(map(len, TARGETS.values()))
-    assert all(m.tests.is_file() for m in found)
+    assert all(t.is_file() for m in found for t in m.tests)
+    assert {t.name for m in found for t in m.tests if m.file.stem == "methods"} == {
+        "test_methods.py",
+        "test_methods_ukf.py",
+    }
     for mutant in found[::23]:
         compile(mutant.source(), mutant.file.name, "exec")
 
@@ -94,13 +98,13 @@ trials = []
 for name, body in bodies.items():
     tests = folder / f"test_{name}.py"
     tests.write_text(f"def test_it():\\n    {body}\\n", encoding="utf-8")
-    trials.append(Trial(tests, None, 60.0 if name != "endless" else 1.0))
+    trials.append(Trial((tests,), None, 60.0 if name != "endless" else 1.0))
 tests = folder / "test_noticed.py"
 tests.write_text("def test_it():\\n    import shape_tried\\n    assert shape_tried.area(6.0, 3) == -324.0\\n", encoding="utf-8")
-changed = mutants("shape_tried", folder / "shape_tried.py", tests)
-trials += [Trial(tests, m, 60.0) for m in changed if m.source().count(b"(a / b)") or m.source().count(b"b: int = 3")]
+changed = mutants("shape_tried", folder / "shape_tried.py", (tests,))
+trials += [Trial((tests,), m, 60.0) for m in changed if m.source().count(b"(a / b)") or m.source().count(b"b: int = 3")]
 for t, said, _ in outcomes(trials, workers=3):
-    print(t.tests.stem, t.mutant.text if t.mutant else "-", said)
+    print(t.tests[0].stem, t.mutant.text if t.mutant else "-", said)
 """
 
 

@@ -111,8 +111,8 @@ from veridyn.identify.fleet import identify_fleet as identify_fleet
 from veridyn.identify.flexible.one_encoder import ResonanceFit as ResonanceFit
 from veridyn.identify.flexible.one_encoder import ResonanceSettings as ResonanceSettings
 from veridyn.identify.flexible.one_encoder import identify_resonance as identify_resonance
-from veridyn.identify.flexible.two_encoders import FlexibleFit as FlexibleFit
-from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleSettings
+from veridyn.identify.flexible.result import FlexibleFit as FlexibleFit
+from veridyn.identify.flexible.result import FlexibleSettings as FlexibleSettings
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
 from veridyn.identify.friction_ladder import FrictionLadder as FrictionLadder
 from veridyn.identify.friction_ladder import friction_ladder as friction_ladder

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -85,3 +86,12 @@ def test_an_unknown_user_without_a_home_folder_gets_the_answer_and_one_warning()
     assert done.returncode == 0, done.stderr
     assert "base parameter" in done.stdout
     assert done.stderr.count("this user has no home folder") == 1 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("kind", "title"), [("model", "bodies"), ("study", "identify")])
+def test_schemas_for_editors_are_json(kind: str, title: str) -> None:
+    done = CliRunner().invoke(app, ["schema", kind])
+    assert done.exit_code == 0
+    schema = json.loads(done.stdout)
+    assert "$schema" in schema or "$defs" in schema
+    assert title in done.stdout

@@ -1,6 +1,9 @@
 """``veridyn live``: it prints where the page is, serves it, and stops; what it cannot do is named."""
 
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,25 @@ def test_a_taken_port_is_named(study: Path) -> None:
         taken.listen()
         done = run(str(study), "--port", str(taken.getsockname()[1]), "--seconds", "0")
     assert done.exit_code == 2 and "this port cannot be listened on" in done.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent on POSIX systems")
+def test_ctrl_c_ends_it_well(study: Path) -> None:
+    """Without --seconds it runs until somebody stops it: then everything is closed, and it is no error.
+
+    Processes in the background of a shell ignore the signal, and their children with them: here it is heard again.
+    """
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from veridyn.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "live", str(study), "--port", "0", "--pace", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(2)]
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert lines[0].endswith("(Ctrl-C stops)\n") and lines[1].startswith("samples: ")
+    assert process.returncode == 0 and "Traceback" not in said

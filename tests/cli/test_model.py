@@ -170,3 +170,23 @@ def test_flexible_joints_are_shown(tmp_path: Path) -> None:
     assert done.exit_code == 0 and wanted in done.output
     told = CliRunner().invoke(app, ["model", "show", str(file), "--json"])
     assert json.loads(told.stdout)["flexible_joints"] == {"hip": "hip_motor"}
+
+
+def test_controllers_and_springs_between_bodies_are_shown(tmp_path: Path) -> None:
+    """Constants with units and deviations, and what limits them; a spring with the places of both its ends."""
+    servos = Path(__file__).parents[2] / "examples" / "studies" / "servo_arm_model.yaml"
+    done = CliRunner().invoke(app, ["model", "show", str(servos)])
+    lines = [line for line in done.output.splitlines() if line.startswith("controller ")]
+    assert done.exit_code == 0 and len(lines) == 2
+    assert lines[0].startswith(
+        "controller shoulder_servo: pid on shoulder at 500 Hz: kp 60 ± 6 N·m/rad, ki 30 N·m/(rad·s), kd 4 ± 0.4"
+    )
+    assert "feedforward gravity, anti_windup clamp" in lines[0]
+    assert lines[1].endswith("motor elbow_motor, current loop at 2000 Hz")
+    file = tmp_path / "pulled.yaml"
+    spring = "{kind: spring, between: [{body: ground, at: [0, 0, 1]}, {body: hip, at: [0.5, 0, 0]}], value: 30}"
+    file.write_text(
+        f"veridyn: 2\nname: arm\nbodies:\n  - {{name: hip, joint: turning}}\nelements:\n  - {spring}\n", "utf-8"
+    )
+    done = CliRunner().invoke(app, ["model", "show", str(file)])
+    assert done.exit_code == 0 and "ground (0, 0, 1) to hip (0.5, 0, 0)" in done.output

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -172,3 +173,27 @@ def test_commands_and_encoders_make_a_study_of_drives(tmp_path: Path) -> None:
     ):
         refused = CliRunner().invoke(app, [*forces, *more])
         assert refused.exit_code == 2 and words in " ".join(refused.stderr.split()), refused.output
+
+
+def test_logs_that_a_kind_of_study_cannot_use_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "n.yaml"
+    for args, words in (
+        (["veridyn:arm.yaml", "veridyn:crane.csv", "--kind", "excite"], "a motion is designed without a log"),
+        (["veridyn:crane.yaml", "veridyn:crane.csv", "--kind", "simulate"], "of a machine in joint coordinates"),
+        (["veridyn:arm.yaml", *["veridyn:crane.csv"] * 2, "--kind", "simulate"], "follows one table of a motion"),
+    ):
+        done = CliRunner().invoke(app, ["new", *args, "--out", str(out)])
+        assert done.exit_code == 2 and words in done.stderr and "crane.csv" in done.stderr, done.output
+        assert not out.exists()
+
+
+def test_programs_get_the_guesses_and_the_warnings(tmp_path: Path) -> None:
+    out = tmp_path / "n.yaml"
+    done = CliRunner().invoke(app, ["new", "veridyn:crane.yaml", "veridyn:crane.csv", "--out", str(out), "--json"])
+    found = json.loads(done.stdout)
+    assert done.exit_code == found["exit_code"] == 0 and found["study"] == str(out) and found["guesses"] == 10
+    assert "warning: " not in done.stderr  # what was warned of is among the warnings
+    quiet = CliRunner().invoke(
+        app, ["new", "veridyn:crane.yaml", "veridyn:crane.csv", "--out", str(out), "--force", "-q"]
+    )
+    assert quiet.stdout == f"{out}\n"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from studies.bench_robot import STUDY as BENCH
 from veridyn.cli import main
 from veridyn.cli.app import app
-from veridyn.cli.output import Recorded, flags_first, recorded, recorded_study, shown_progress
+from veridyn.cli.output import Recorded, flags_first, mode, recorded, recorded_study, shown_progress
 from veridyn.errors import FileError
 from veridyn.report.blocks import Block, Text, attempted
 from veridyn.studies.config.study import load_study
@@ -47,6 +47,15 @@ def test_errors_as_json_have_every_fault_with_its_parts(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["error"] == "ModelError" and len(found["faults"]) == 2
     assert all({"what", "where"} <= set(f) for f in found["faults"])
+
+
+def test_how_much_is_printed_ends_with_the_command(tmp_path: Path) -> None:
+    """Whatever became of it: done, bad input, a wrong call."""
+    (tmp_path / "bad.yaml").write_text("veridyn: 2\n")
+    for command in (["model", "show", "veridyn:arm.yaml"], ["model", "show", str(tmp_path / "bad.yaml")], ["fly"]):
+        for flag in ("--json", "-q", "-v"):
+            CliRunner().invoke(app, [flag, *command])
+            assert mode() == "normal"
 
 
 def test_a_study_quietly_in_detail_and_as_json(tmp_path: Path) -> None:

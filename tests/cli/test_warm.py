@@ -31,3 +31,9 @@ def test_a_cache_that_is_off_keeps_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("VERIDYN_CACHE", "off")
     done = CliRunner().invoke(app, ["warm", str(tmp_path / "model.urdf")])
     assert done.exit_code == 0 and done.stdout.splitlines()[-1] == "nothing is kept: the cache is switched off"
+
+
+def test_how_much_it_prints(tmp_path: Path) -> None:
+    Bench(tmp_path).write()
+    done = CliRunner().invoke(app, ["warm", str(tmp_path / "model.urdf"), "-q"])
+    assert done.exit_code == 0 and done.stdout == ""

@@ -65,6 +65,41 @@ def test_a_damaged_file_is_refused(fit: CarFit, tmp_path: Path, change, words: s
         vd.load(file)
 
 
+FINDING = {
+    "cause": "rotor inertia",
+    "place": "hip",
+    "rank": 1,
+    "moves": "ZZ",
+    "recording": "",
+    "remedy": "",
+    "message": "m",
+}
+FINDING |= dict.fromkeys(("evidence", "size", "sigma", "shift"), 1.0) | {"alternatives": [["offset", "hip"]]}
+FEASIBLE = {"least": {"body": 0.1}, "cost_percent": 0.2, "bound": ["body"], "broken": []}
+
+
+def test_records_lack_nothing_that_files_of_this_format_have(fit: CarFit, tmp_path: Path) -> None:
+    """Older files have rows without what came later; what they always had is not taken for unknown where it was cut out."""
+    file = vd.save(fit, tmp_path / "car.json")
+    whole = json.loads(file.read_text(encoding="utf-8")) | {"findings": [FINDING], "feasibility": FEASIBLE}
+    for row in whole["rows"]:
+        for later in ("measured_std", "noise", "unit", "nis"):
+            row.pop(later)
+    file.write_text(json.dumps(whole), encoding="utf-8")
+    again = vd.load(file)
+    assert [r.sigma for r in again.rows] == [r.sigma for r in fit.rows] and np.isnan(again.rows[0].noise)
+    assert again.findings[0].alternatives == (("offset", "hip"),)
+    assert again.feasibility is not None and again.feasibility.bound == ("body",)
+    for part, keys in (("rows", ["sigma", "rms"]), ("findings", [*FINDING]), ("feasibility", [*FEASIBLE])):
+        for key in keys:
+            less = json.loads(json.dumps(whole))
+            own = less[part] if part == "feasibility" else less[part][0]
+            del own[key]
+            file.write_text(json.dumps(less), encoding="utf-8")
+            with pytest.raises(FileError, match=rf"(?s){part}.*(missing|required)"):
+                vd.load(file)
+
+
 def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     fit = fitted_leg()
     again = vd.load(vd.save(fit, tmp_path / "fit.json"))

@@ -84,7 +84,7 @@ def log_of(
         V = np.einsum("nij,nj->ni", R, m.base.velocity)
         A = np.einsum("nij,nj->ni", R, m.base.acceleration) + tree.gravity
         qd, qdd = np.hstack([V, m.base.omega, m.qd]), np.hstack([A, m.base.omega_dot, m.qdd])
-    table = tree_readout(tree)
+    table = tree_readout(tree_of(tree))
     y = table.read(q, qd, qdd)
     y = y + rng.standard_normal(y.shape) * np.sqrt(table.variances)
     channels = {n: Channel(n, m.t, y[:, j], u) for j, (n, u) in enumerate(zip(table.names, table.units, strict=True))}

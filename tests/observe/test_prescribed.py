@@ -11,7 +11,7 @@ import pytest
 from mechanics.test_prescribed import bob_way, cart, closed
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.mechanics.tree.of_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body
@@ -50,7 +50,7 @@ def between(first: float, time: float) -> tuple[float, float, float]:
 
 
 def log_of(tree: Machine, motion: Motion, name: str, first: float, every: int = 1) -> Experiment:
-    table, rng = tree_readout(tree), np.random.default_rng(0)
+    table, rng = tree_readout(tree_of(tree)), np.random.default_rng(0)
     y = table.read(motion.q, motion.qd, motion.qdd)
     y = y + rng.standard_normal(y.shape) * np.sqrt(table.variances)
     channels = {n: Channel(n, T, y[:, j], u) for j, (n, u) in enumerate(zip(table.names, table.units, strict=True))}

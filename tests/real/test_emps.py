@@ -166,4 +166,4 @@ def test_instrumental_variables_agree_with_least_squares_on_good_signals(fitted)
         without_gain(), motion, "ols", settings=vd.IdentifySettings(sampling=sampling)
     )  # the same samples
     assert np.abs((iv.values - least.values) / iv.sigma).max() < 1.0
-    assert "least correlation 0.99" in iv.notes[-1]
+    assert any("least correlation 0.99" in note for note in iv.notes)  # causes that are suspected stand behind it

@@ -160,6 +160,12 @@ def test_browser_a_number_keeps_its_unit(tmp_path: Path) -> None:
     )
 
 
+def test_browser_long_names_break_where_a_reader_would(tmp_path: Path) -> None:
+    table = Table(("number", "value"), [("thigh_drive.kp", "21.0"), ("mass", "2.0"), ("x_", "1.5")])
+    found = drive(set_page(table), """return all("tbody th").map((e) => [e.innerHTML, e.textContent]);""", tmp_path)
+    assert found[:3] == [["thigh_<wbr>drive.<wbr>kp", "thigh_drive.kp"], ["mass", "mass"], ["x_", "x_"]]
+
+
 def test_browser_bars_are_read_by_their_names(tmp_path: Path) -> None:
     picture = bars("sizes", BODY, {"before": [1.0, 2.0, np.nan], "after": [0.5, -1.0, 3.0]}, "kg")
     script = """

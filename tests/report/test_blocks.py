@@ -70,6 +70,25 @@ def test_a_table_with_a_short_row_is_refused() -> None:
         Table(("a", "b"), [("mass",)])
 
 
+def test_units_stand_in_a_column_of_their_own_and_below_the_names_where_it_is_narrow() -> None:
+    rows = [
+        ("mass", "kg", "2.0", "measured"),
+        ("h_q1", "N·m·s/rad", "0.1", "not determined by a log as short as this one is"),
+    ]
+    shown = page_of(Table(("number", "unit", "value", "how"), rows, left=(1, 3), strong=(2,), weak=(1,)))
+    assert '<th scope="row" data-unit="kg">mass</th><td class="unit">kg</td><td class="strong">2.0</td>' in shown
+    assert shown.count('<tr class="weak">') == 1 and shown.count('class="text long"') == 1
+    plain = page_of(Table(("number", "unit"), [("mass", "2")]))  # a column of numbers with this name is no unit
+    assert 'data-unit="' not in plain and 'class="unit"' not in plain
+
+
+def page_of(table: Table) -> str:
+    """The table within its page, without style and script."""
+    result = Result("a study", 1, False, {}, {}, (), {})
+    text = page("A title", Verdict("good", "It works."), [], [Section("Table", [table])], result, "veridyn demo x")
+    return text[text.index("<main>") : text.index("</main>")]
+
+
 def test_an_unknown_grade_is_refused() -> None:
     with pytest.raises(VeridynError, match="good, fair or poor, found great"):
         Verdict("great", "x")

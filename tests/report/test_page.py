@@ -30,6 +30,13 @@ def test_parameters_are_set_with_their_judgement() -> None:
         assert line.unit.count("*") == 0
 
 
+def test_an_error_that_rounds_to_nothing_has_no_sign_of_its_own() -> None:
+    study = small_study()
+    values = study.truth - 0.01 * study.fit.sigma
+    lines = parameter_lines(replace(study, fit=replace(study.fit, values=values)))
+    assert {line.error for line in lines} == {"+0.0 σ"}
+
+
 def test_without_a_truth_nothing_is_claimed_about_it() -> None:
     study = replace(small_study(), truth=np.full(len(small_study().truth), np.nan))
     assert all(p.place is None and p.inside is None and p.truth == "–" for p in parameter_lines(study))

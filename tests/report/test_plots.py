@@ -70,6 +70,17 @@ def test_thinning_survives_gaps() -> None:
     assert np.isnan(ys).any() and np.isfinite(ys).any()
 
 
+def test_thinning_keeps_breaks_and_the_peaks_beside_them() -> None:
+    """Single samples without a number part a curve wherever they stand; what is infinite hides no peak."""
+    x = np.arange(10_000.0)
+    y = np.sin(x / 300.0)
+    y[[1_234, 5_000, 7_777]], y[[1_236, 7_775]], y[4_000] = np.nan, (9.0, -9.0), np.inf
+    xs, ys = thinned(x, y)
+    assert len(xs) <= MAX_CURVE_POINTS and (np.diff(xs) > 0).all()
+    assert {np.nanmax(ys[np.isfinite(ys)]), np.nanmin(ys)} == {9.0, -9.0}
+    assert line(x, y, Axis(0.0, 1e4), Axis(-9.0, 9.0)).count("M") == 5
+
+
 def test_a_line_runs_from_corner_to_corner_and_breaks_at_gaps() -> None:
     unit = Axis(0.0, 1.0)
     assert line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), unit, unit) == f"M0,{HEIGHT:g} {WIDTH:g},0"

@@ -4,6 +4,7 @@ The machine on the validation log: its gauges have the numbers of the trace, als
 """
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -62,6 +63,31 @@ def test_in_a_browser_the_numbers_beside_the_machine_are_those_of_the_frame(stud
         size = max(np.abs(g.measured).max(), np.abs(g.predicted).max())
         expected = [g.measured[40], g.predicted[40], g.measured[40] - g.predicted[40]]
         assert row == pytest.approx(expected, rel=6e-3, abs=2e-3 * size)
+
+
+def test_a_machine_without_lengths_is_named_and_keeps_its_numbers(study, monkeypatch):
+    """A joint of which neither a length nor a centre of mass is known: no empty picture."""
+    fit = study.fit
+    monkeypatch.setattr("veridyn.view.scene._centre", lambda machine, body: None)
+    monkeypatch.setattr("veridyn.report.running.solids_of", lambda machine, model: ([], []))
+    monkeypatch.setattr("veridyn.view.scene.SHORTEST_LINE_M", 1e9)
+    (said,) = replay_section(study).blocks
+    assert isinstance(said, Text) and "nothing to draw of “small arm”" in said.text
+    made = running_machine(fit, study.training)
+    assert made is not None and not made.drawn
+    text = page_of(running_section(fit, study.training))
+    assert re.search(r"<canvas[^>]* hidden>", text) and "let it fall" in text
+
+
+def test_numbers_have_units_as_on_the_rest_of_the_page(study):
+    made = running_machine(study.fit, study.training)
+    assert made is not None and made.drawn
+    assert made.heads == ("angle, rad", "speed, rad/s", "acceleration, rad/s²")
+    text = page_of(running_section(study.fit, study.training))
+    body = text[text.index('<figure class="running"') : text.index('<script type="application/json"')]
+    assert "N·m" in body and "kg·m²" in body and "N*m" not in body and "^2" not in body
+    mixed = replace(made, about={**made.about, "coordinates": [{"unit": "rad"}, {"unit": "m"}]})
+    assert mixed.heads == ("position, rad or m", "speed, rad/s or m/s", "acceleration, rad/s² or m/s²")
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,23 @@ import pytest
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder, LadderStep
 from veridyn.identify.selection import EliminationStep, Essential
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.report.blocks import Table, Text
+from veridyn.report.blocks import Table, Text, Verdict
 from veridyn.report.insight import reduced_line, reduced_rows, reduced_section, reduced_table
 from veridyn.report.page import identification_page
-from veridyn.report.study import friction_section, study_sections
+from veridyn.report.study import (
+    friction_section,
+    identified_page,
+    identified_verdict,
+    named_faults,
+    study_sections,
+    trouble_sections,
+)
+from veridyn.report.verdict import verdict
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import collected_warnings
@@ -110,16 +119,45 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> IdentifyRun:
 
 
 def test_what_may_make_all_else_worthless_stands_first(run: IdentifyRun) -> None:
-    sections = study_sections(run)
+    sections = [*trouble_sections(run), *study_sections(run)]
     first = ["Limits that are missed", "Possible faults", "Cut-off of the low-pass", "Delays"]
     assert [s.title for s in sections] == [*first, "What was not looked for"][: len(sections)] and len(sections) >= 4
     assert "not to be used" in sections[1].lead
     assert "Proposed: " in sections[2].lead
+    page = identified_page(run, run.result("bench", 0, ()), "veridyn identify study.yaml")
+    titles = ("Limits that are missed", "Possible faults", "Forces, row by row", "Cut-off of the low-pass")
+    places = [page.index(f"<h2>{title}</h2>") for title in titles]
+    assert places == sorted(places)
+
+
+def test_the_headline_has_what_speaks_against_the_study(run: IdentifyRun) -> None:
+    """A model that predicts as well as any is not good where a check fails, and is poor where a limit is missed."""
+    said, found = identified_verdict(run), verdict(run.study)
+    assert said.headline.startswith(found.headline) and said.grade == "poor"
+    assert "named below" in said.headline and "of the study" in said.headline
+    assert said.findings[0] == f"Missed: {run.missed[0]}" and said.findings[1].startswith(
+        "Possible fault: force of 'q2'"
+    )
+    assert not any(line.startswith("Quoting") for line in said.may) and "possible faults below" in said.may_not[0]
+    good = Verdict("good", "It is identified.", (), ("Predicting.",), ("Other loads.",))
+    missed = good.against(["mass: 3, and at most 2 is accepted."])
+    assert (missed.grade, missed.headline) == ("poor", "It is identified. A limit of the study is missed.")
+    assert missed.may == good.may and good.against() == good
+    doubtful = good.against(faults=["its sign seems to be wrong", "it lags"])
+    assert (doubtful.grade, doubtful.headline) == ("fair", "It is identified. 2 possible faults are named below.")
+    assert good.against(faults=list("abcd")).findings == tuple(f"Possible fault: {x}" for x in "abcd")
+    assert good.against(faults=list("abcde")).findings[3:] == ("2 more possible faults stand below.",)
+    late = [Mistake.of("delay", "it is late", f"force of 'q{k}'") for k in range(1, 7)]
+    sign = Mistake.of("sign", "its sign seems to be wrong", "force of 'q2'")
+    assert named_faults([late[0], sign, *late[1:]]) == [
+        "force of 'q1', force of 'q2', force of 'q3', force of 'q4' and 2 more: it is late",
+        "force of 'q2': its sign seems to be wrong",
+    ]
 
 
 def test_the_sections_are_set_on_the_page(run: IdentifyRun) -> None:
     result = run.result("bench", 0, ())
-    page = identification_page(run.study, result, "veridyn identify study.yaml", study_sections(run))
+    page = identified_page(run, result, "veridyn identify study.yaml")
     assert "its sign seems to be wrong" in page
     assert "Cut-off of the low-pass" in page
 
@@ -127,6 +165,7 @@ def test_the_sections_are_set_on_the_page(run: IdentifyRun) -> None:
 def test_a_run_without_trouble_has_no_section_about_it(tmp_path: Path) -> None:
     plain = run_identify(load_study(Bench(tmp_path).write()))
     assert [s.title for s in study_sections(plain)] == ["Delays", "What was not looked for"]
+    assert not trouble_sections(plain) and identified_verdict(plain) == verdict(plain.study)
 
 
 def test_of_a_machine_with_loops_the_page_says_how_they_were_closed(tmp_path: Path) -> None:

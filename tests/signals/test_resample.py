@@ -188,3 +188,15 @@ def test_the_rate_that_is_wanted_is_made() -> None:
 def test_a_log_without_channels_is_refused() -> None:
     with pytest.raises(DataError, match="no channel of it belongs to this machine"):
         on_one_clock(Experiment({}, "log"), None, "cubic", None)
+
+
+@pytest.mark.parametrize("method", ["linear", "cubic", "pchip"])
+def test_times_of_samples_give_the_samples(method):
+    """A quarter of the samples of a clock of 1 kHz whose stamps are rounded; between samples all methods still interpolate."""
+    t = np.arange(4001) / 1000.0
+    values = np.random.default_rng(2).normal(size=len(t))
+    channel = Channel("q.hinge", t, values, "rad")
+    made = resample(channel, 250.0, method, antialias=False)
+    np.testing.assert_array_equal(made.values, values[::4])
+    off = resample(channel, t[:-1] + 1e-9, method, antialias=False)
+    assert 0.0 < np.abs(off.values - values[:-1]).max() < 1e-4

@@ -121,7 +121,7 @@ def test_a_motion_that_excites_less_is_warned_of_by_name() -> None:
     rng = np.random.default_rng(3)
     log = log_of(truth, rng, "half", 3.0)
     still = log.replacing(replace(log["q.q1"], values=np.zeros(len(log["q.q1"]))))
-    with pytest.warns(IdentificationWarning, match=r"(?s)does not excite all.*not separated: .*h_q1"):
+    with pytest.warns(IdentificationWarning, match=r"(?s)does not excite every identifiable.*not separated: .*h_q1"):
         identification(truth, still, still)
 
 

@@ -8,6 +8,7 @@ import pytest
 from strangers.cars import car_20
 from strangers.evaluate import twins
 from veridyn.mechanics.tree.dynamics.formula import formula
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.symbolic.expression import CONST, Graph
 from veridyn.symbolic.schedule import instructions, live_values, scheduled
@@ -92,7 +93,7 @@ def test_live_values_are_counted() -> None:
 
 def test_columns_of_a_regressor_fit_the_registers_of_a_gpu() -> None:
     """A thread has 255 registers of four bytes, so that some 110 doubles can be alive; in the order of the graph it is 150 and more."""
-    tree = car_20("all")
+    tree = tree_of(car_20("all"))
     f = formula(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
     operands = {n: i.operands for n, i in instructions(f.graph, f.outputs).items()}
     order = scheduled(operands, [f.graph.reference(x).node for x in f.outputs])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Annotated, Any
 
 import typer
@@ -49,6 +50,10 @@ class CommandGroup(TyperGroup):
         return super().parse_args(ctx, flags_first(args))
 
     def invoke(self, ctx: Any) -> Any:
+        """In a context of its own, so that how much a command prints ends with it."""
+        return copy_context().run(self._answered, ctx)
+
+    def _answered(self, ctx: Any) -> Any:
         try:
             with printed_warnings():
                 return super().invoke(ctx)

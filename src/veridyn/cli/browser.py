@@ -76,10 +76,10 @@ def live(
         )
     server = LiveServer(session, port, host, secret or None)
     worker = threading.Thread(target=session.run, daemon=True)
-    typer.echo(f"{session.feed.layout.title}: {server.address} (Ctrl-C stops)")
-    typer.echo(f"samples: {session.source.words}" + (f", token {secret}" if secret else ""))
-    worker.start()
     try:
+        typer.echo(f"{session.feed.layout.title}: {server.address} (Ctrl-C stops)")
+        typer.echo(f"samples: {session.source.words}" + (f", token {secret}" if secret else ""))
+        worker.start()
         session.stopped.wait(seconds)
         if seconds is None:
             threading.Event().wait()
@@ -87,7 +87,8 @@ def live(
         typer.echo("")
     finally:
         session.stop()
-        worker.join(5.0)
+        if worker.is_alive():
+            worker.join(5.0)
         server.stop()
 
 

@@ -270,7 +270,7 @@ def print_identified(run: IdentifyRun, result: Result) -> None:
         print_verdict(identified_verdict(run), result)
         typer.echo(f"\n{run.machine.name}:\n{units_in(run.drive.summary())}\n")
         return
-    print_study(run.study, result)
+    print_study(run.study, result, identified_verdict(run))
     if run.cutoff is not None:
         typer.echo(run.cutoff.summary() + "\n")
     if run.ladder is not None:
@@ -279,12 +279,12 @@ def print_identified(run: IdentifyRun, result: Result) -> None:
         typer.echo(reduced_line(run.study) + "\n")
 
 
-def print_study(study: IdentificationStudy, result: Result) -> None:
-    """The verdict, the figures and the rows of an identification."""
+def print_study(study: IdentificationStudy, result: Result, found: Verdict | None = None) -> None:
+    """The verdict, which is `found` or that of the study alone, the figures and the rows of an identification."""
     from veridyn.report.verdict import SIMULATION_HEAD, simulation_lines, verdict  # here: a model is shown without it
 
     out = console()
-    print_verdict(verdict(study), result)
+    print_verdict(found or verdict(study), result)
     own = {r.row: r for r in study.own.rows}
     rows = [
         (

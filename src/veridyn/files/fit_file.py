@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean
@@ -36,6 +37,12 @@ OPTIONAL = (
 )
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
 DRIVE_ARRAYS = ("drive_times", "drive_measured", "drive_simulated", "drive_simulated_defaults")
+# What every file has of these records, though they could do without it: what was cut out of a file is not unknown.
+WRITTEN = {
+    "rows": ("sigma",),
+    "feasibility": ("bound", "broken"),
+    "findings": ("evidence", "size", "sigma", "moves", "shift", "alternatives", "recording", "remedy", "message"),
+}
 SEARCH_COVARIANCE = "search_covariance"  # the array of the search's own covariance, tuned noises included
 
 
@@ -92,6 +99,15 @@ class FitFile(Strict):
     drives: DrivesPart | None = None  # of drives from commands and encoders
     arrays: ArraysFile
     model: str
+
+    @field_validator(*WRITTEN, mode="before")
+    @classmethod
+    def _as_written(cls, value: Any, info: ValidationInfo) -> Any:
+        for part in value if isinstance(value, list) else [value]:
+            for key in WRITTEN[info.field_name or ""] if isinstance(part, dict) else ():
+                if key not in part:
+                    raise PydanticCustomError("missing", "'{key}' is missing", {"key": key})
+        return value
 
 
 def parsed_fit(file: Path) -> FitFile:

@@ -72,9 +72,14 @@ def observation_verdict(study: ObservationStudy) -> Verdict:
         f"Innovations are white on {100 * s.share_white:.0f} % of the logs.",
         f"Squared errors are {number(s.nees, 3)} times what the filter states for them (NEES per state, ideal 1).",
     ]
-    may = ("Its bands may be taken as they stand.",) if consistent else ()
+    may = ("Reading its bands as they stand.",) if consistent else ()
     not_ = (
-        () if consistent else ("Its bands are " + ("too narrow." if s.nees > 1.25 else "wider than they need to be."),)
+        ()
+        if consistent
+        else (
+            "Reading its bands as they stand: they are "
+            + ("too narrow." if s.nees > 1.25 else "wider than they need to be."),
+        )
     )
     headline = f"{name}: the observer's errors {'match' if consistent else 'do not match'} its stated bands."
     return Verdict(grade, headline, tuple(findings), may, not_)
@@ -202,7 +207,7 @@ def _innovations(study: ObservationStudy) -> list[Block]:
         Figure(
             plots,
             "Are they white?",
-            "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour.",
+            "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside it, innovations are correlated in time.",
         )
     )
     drawn = innovation_plots(study.best.example)

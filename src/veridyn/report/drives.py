@@ -70,7 +70,7 @@ def _errors(run: DrivesRun) -> Section:
     lead = (
         "rms of measured less simulated encoder; the simulation starts once and sees nothing but commands from then on."
     )
-    note = f" Samples behind {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
+    note = f" Samples after {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
     figure = Figure(_error_plots(fit), "Measured less simulated", f"Of “{fit.replay.name}”.{note}")
     return Section("Errors", [Table(head, rows), figure], lead)
 
@@ -94,13 +94,14 @@ def _numbers(run: DrivesRun) -> Section:
     for d in run.fit.drives:
         shown = measured(d.value, d.sigma) if d.determined else (number(d.value, 3), "not determined")
         true = (number(run.truth.get(d.name, np.nan), 3),) if run.truth else ()
-        rows.append((d.name, *shown, *true, number(d.prior, 3), number(d.prior_sigma, 2), unit_text(d.unit)))
+        rows.append((d.name, unit_text(d.unit), *shown, *true, number(d.prior, 3), number(d.prior_sigma, 2)))
     lead = (
         "A number is determined where its standard deviation is at most half that of its prior. Deviations allow for residuals that have a "
         "memory, and for parts of the log that disagree."
     )
-    head = ("number", "value", "± σ", *(("true",) if run.truth else ()), "prior", "± σ", "unit")
-    return Section("What the encoders show", [Table(head, rows, left=(len(head) - 1,), strong=(1,))], lead)
+    head = ("number", "unit", "value", "± σ", *(("true",) if run.truth else ()), "prior", "± σ")
+    weak = tuple(k for k, d in enumerate(run.fit.drives) if not d.determined)
+    return Section("What the encoders show", [Table(head, rows, left=(1,), strong=(2,), weak=weak)], lead)
 
 
 def _open(run: DrivesRun) -> Section | None:
@@ -136,7 +137,7 @@ def _replay(run: DrivesRun) -> Section:
                 series += [Series(label, t[own], simulated[own], colour=colour)] if own.any() else []
             unit = "rad" if kinds[joint] == "turning" else "m"
             plots.append(curves(title, series, "t, s", f"encoder, {unit}", clock=replay.name))
-    end = f" Samples behind {run.fit.until:g} s were not fitted." if np.isfinite(run.fit.until) else ""
+    end = f" Samples after {run.fit.until:g} s were not fitted." if np.isfinite(run.fit.until) else ""
     return Section("Measured and simulated", [Figure(plots)], f"From the commands alone.{end}")
 
 
@@ -171,7 +172,7 @@ DRAWN_DEFLECTIONS = 500  # samples of a curve
 def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     """The report of ``veridyn identify`` for a study with a section ``flexible``."""
     value, sigma = measured(1e3 * run.fit.delay, 1e3 * run.fit.delay_sigma)
-    keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders")]
+    keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders or sensors")]
     keys += [Key(f"{percent(x)} %", f"error of the deflection of {c}") for c, x in run.std_percent.items()]
     sections = [_joints(run), _agreement(run), _deflections(run)]
     if run.missed:
@@ -244,9 +245,11 @@ def _deflections(run: FlexibleRun) -> Section:
             Series("measured", samples.t[thin], 1e3 * y[thin], style="dots"),
             Series("predicted", samples.t[thin], 1e3 * predicted[thin], colour=1),
         ]
-        plots.append(curves(c, series, "t, s", f"deflection, m{'rad' if joint.turning else 'm'}", clock=c))
+        what, unit = joint.compared
+        plots.append(curves(c, series, "t, s", f"{what}, m{unit_text(unit)}", clock=c))
     lead = (
-        "Motor less link as the encoders show it, the delay in it. The zero of the encoders and the dry friction that acts at the start "
+        "Motor less link as the encoders show it, or the reading of a sensor on the link less that of a rigid joint, the delay in it. The "
+        "zero of the encoders and the dry friction that acts at the start "
         "are those of the log; at standstill friction stays as it was."
     )
     return Section("Deflection on the validation log", [Figure(plots)], lead)

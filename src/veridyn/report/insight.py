@@ -114,7 +114,7 @@ def _left_over(study: IdentificationStudy) -> Section:
     if spectra:
         blocks.append(
             Figure(
-                spectra, "Spectra", "Root of the power density of each row on the motion it learned from; logarithmic."
+                spectra, "Spectra", "Root of the power density of each row on the motion used for the fit; logarithmic."
             )
         )
     if white:

@@ -90,7 +90,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
     keys = [
         Key(number(f["nis"], 3), "NIS per reading (ideal 1)"),
         Key(f"{white} of {len(run.whiteness)}", "outputs with white innovations"),
-        Key(f"{f['rejected']:.0f}", "readings not used"),
+        Key(f"{f['rejected']:.0f}", "reading not used" if f["rejected"] == 1.0 else "readings not used"),
         Key(f"{f['samples']:.0f}", "samples"),
         Key(f"{f['step_microseconds']:.0f} µs", "a step of the observer"),
     ]
@@ -104,12 +104,12 @@ def _parts(run: ObserveRun) -> ObservedParts:
 
 def verdict_of(run: ObserveRun) -> Verdict:
     """The verdict on an observation, of any machine."""
-    return _verdict(run) if run.drive is None else drive_verdict(run, run.drive)
+    return (_verdict(run) if run.drive is None else drive_verdict(run, run.drive)).against(run.missed)
 
 
 def _verdict(run: ObserveRun) -> Verdict:
     """Good where the innovations are white and as large as the filter says; poor where they are neither."""
-    o, nis = run.observation, run.nis.mean
+    nis = run.nis.mean
     near = USABLE_NIS[0] <= nis <= USABLE_NIS[1]
     coloured = [name for name, w in run.whiteness.items() if not w.is_white]
     white = bool(run.whiteness) and not coloured
@@ -127,7 +127,7 @@ def _verdict(run: ObserveRun) -> Verdict:
         ),
     ]
     if near and white:
-        may, may_not = ("Its bands may be taken as they stand.",), ()
+        may, may_not = ("Reading its bands as they stand.",), ()
     else:
         reason = (
             "too narrow"
@@ -138,12 +138,11 @@ def _verdict(run: ObserveRun) -> Verdict:
         )
         may = ()
         may_not = (
-            f"Its bands may not be taken as they stand: they are {reason}{'' if white else ', and errors last longer than it thinks'}.",
+            f"Reading its bands as they stand: they are {reason}{'' if white else ', and errors last longer than the filter assumes'}.",
         )
-    name = FILTER_WORDS.get(o.filter, o.filter)
     return Verdict(
         "good" if near and white else "fair" if near or white else "poor",
-        f"{name} on {run.machine_name}: the observer's errors {'match' if near and white else 'do not match'} its stated bands.",
+        f"The observer's errors on “{run.machine_name}” {'match' if near and white else 'do not match'} its stated bands.",
         tuple(findings),
         may,
         may_not,
@@ -197,8 +196,8 @@ def _virtual(run: ObserveRun) -> list[Plot]:
 
 
 def _last(run: ObserveRun) -> Table:
-    rows = [(p.name, *measured(p.value, p.sigma), unit_text(p.unit)) for p in run.parameters]
-    return Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,))
+    rows = [(p.name, unit_text(p.unit), *measured(p.value, p.sigma)) for p in run.parameters]
+    return Table(("state", "unit", "value", "± σ"), rows, "At the end of the log.", left=(1,))
 
 
 def consistency_sections(o: Observation, skip: int) -> list[Section]:
@@ -206,7 +205,7 @@ def consistency_sections(o: Observation, skip: int) -> list[Section]:
     return [
         Section("Innovations", _innovations(o, skip), "Readings minus their predictions."),
         *_withheld(o),
-        Section("Consistency", _consistency(o, skip), "Whether the filter knows how wrong it is."),
+        Section("Consistency", _consistency(o, skip), "Whether the stated deviations fit the errors."),
         Section("Sensors", _sensors(o), "What became of the readings."),
     ]
 
@@ -216,7 +215,7 @@ def _innovations(o: Observation, skip: int) -> list[Block]:
     plots = [whiteness_plot(name, w) for name, w in whiteness.items()]
     blocks: list[Block] = [Figure(innovation_plots(o), "Innovations", "Shaded: ±1.96 σ.")]
     if plots:
-        caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour."
+        caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside it, innovations are correlated in time."
         blocks.append(Figure(plots, "Are they white?", caption))
     blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in whiteness.items()] or ["Too few readings."]))
     return blocks
@@ -348,7 +347,7 @@ def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
         findings.append(text + ".")
     findings += [f"'{n}' is frozen: the drive excites it too little." for n in drive.frozen]
     findings += [x.what for x in drive.faults]
-    grade = "poor" if drive.faults or not near else "fair" if run.missed else "good"
+    grade = "poor" if drive.faults or not near else "good"
     return Verdict(grade, f"{drive.car.name}: what its sensors do not measure.", tuple(findings))
 
 

@@ -127,7 +127,7 @@ def parameter_lines(study: IdentificationStudy) -> tuple[ParameterLine, ...]:
                 25.0 * (math.log10(share) + 2.0),
                 p.inside,
                 50.0 + 50.0 * max(-SCALE_SIGMAS, min(SCALE_SIGMAS, off)) / SCALE_SIGMAS if known else None,
-                f"{off:+.1f} σ".replace("-", "−") if known else "–",
+                f"{round(off, 1) + 0.0:+.1f} σ".replace("-", "−") if known else "–",
             )
         )
     return tuple(lines)
@@ -216,12 +216,14 @@ def identification_page(
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
     relations = base.relations()
+    sums = "What comes only as a sum" if relations else "What has no effect"
+    lines = parameter_lines(study)
     reduced = reduced_section(study)
     first = [*first, *simulation_section(study)]
     own = [(f"first-{k}", s.title) for k, s in enumerate(first, 1)]
     own += [("forces", "Forces, row by row"), ("parameters", "Parameters")]
-    own += [("appendix", "Appendix"), *([("sums", "What comes only as a sum")] if relations or base.dead else [])]
-    samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
+    own += [("appendix", "Appendix"), *([("sums", sums)] if relations or base.dead else [])]
+    samples = f"{len(study.training)} for the fit, {len(study.validation)} for validation"
     return _set(
         "identification.html",
         title or f"Identification of “{study.model.name}”",
@@ -239,9 +241,11 @@ def identification_page(
         {"estimator": study.fit.estimator, **study.settings, "samples": samples, "grade": grade_rule(study)},
         (*own, ("excitation", "How well the motion excites")),
         study=study,
-        parameters=parameter_lines(study),
+        parameters=lines,
+        priors=any(p.prior != "–" for p in lines),
         rows=row_lines(study),
         relations=relations,
+        sums=sums,
         beside=FILES,
         first=first,
         never=[names[k] for k in base.dead if k in never],

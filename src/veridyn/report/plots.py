@@ -197,22 +197,22 @@ def level(y: float, y_axis: Axis) -> str:
 
 
 def thinned(x: Array, y: Array, most: int = MAX_CURVE_POINTS) -> tuple[Array, Array]:
-    """At most `most` points: of each stretch of samples its lowest and its highest, in order, so that no peak is lost."""
-    N = len(y)
+    """At most `most` points: of each stretch of samples its lowest and its highest, and a gap where it has one, in order, so that neither
+    peaks nor breaks are lost."""
+    N, gaps = len(y), ~np.isfinite(y)
     if most >= N:
         return x, y
-    edges = np.linspace(0, N, most // 2 + 1).astype(int)
+    whole = not gaps.any()
+    edges = np.linspace(0, N, most // (2 if whole else 3) + 1).astype(int)
     kept: list[int] = []
-    whole = not np.isnan(y).any()
     for a, b in pairwise(edges):
         part = y[a:b]
-        if whole:  # several times faster than looking past NaN
+        if whole:  # several times faster than looking past gaps
             kept += sorted({a + int(part.argmin()), a + int(part.argmax())})
             continue
-        if np.isnan(part).all():
-            kept.append(a)
-            continue
-        kept += sorted({a + int(np.nanargmin(part)), a + int(np.nanargmax(part))})
+        there = a + np.flatnonzero(~gaps[a:b])
+        ends = {int(there[y[there].argmin()]), int(there[y[there].argmax()])} if len(there) else set[int]()
+        kept += sorted(ends | ({a + int(gaps[a:b].argmax())} if gaps[a:b].any() else set()))
     return x[kept], y[kept]
 
 

@@ -59,11 +59,15 @@ def replay_section(study: IdentificationStudy, model: Path | None = None) -> Sec
     return Section(title, [attempted(title, lambda: _animation(study, model))])
 
 
-def _animation(study: IdentificationStudy, model: Path | None) -> Animation:
+def _animation(study: IdentificationStudy, model: Path | None) -> Animation | Text:
     machine, motion = study.fit.described, study.validation
     kept = frames_of(motion)
     solids, unread = solids_of(machine, model)
     layer = tree_layer(machine, motion.q[kept], machine.name, meaning="estimate", solids=solids)
+    if not layer.segments and not solids:
+        return Text(
+            f"There is nothing to draw of “{machine.name}”: its joints lie at one place, and no centre of mass is known."
+        )
     gauges = joint_gauges(machine, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
     seen = scene(motion.t[kept], [layer], machine.name, FRAMES, gauges)
     caption = (
@@ -116,6 +120,18 @@ class RunningMachine:
     @property
     def parameters(self) -> list[dict[str, object]]:
         return self.about["parameters"]  # pyright: ignore[reportReturnType]
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a line to draw."""
+        return bool(self.about["segments"])
+
+    @property
+    def heads(self) -> tuple[str, str, str]:
+        """What stands above positions, speeds and accelerations, with the units of all joints."""
+        units = list(dict.fromkeys(str(c["unit"]) for c in self.coordinates))
+        words = ("angle" if units == ["rad"] else "position", ""), ("speed", "/s"), ("acceleration", "/s²")
+        return tuple(f"{word}, {' or '.join(u + per for u in units)}" for word, per in words)  # pyright: ignore[reportReturnType]
 
     def payload(self) -> str:
         """The JSON, which cannot end the script element it stands in."""

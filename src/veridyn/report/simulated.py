@@ -94,7 +94,8 @@ def verdict_of(run: SimulateRun) -> Verdict:
         may_not = (f"As a truth: {listed(limits)}. A smaller step, or tighter tolerances, will mend it.", *may_not)
     head = "not accurate enough yet" if limits else "as commanded" if made else "accurate"
     headline = f"{run.machine.name}, {number(f['duration'], 4)} s: the motion is {head}."
-    return Verdict("fair" if limits else "good", headline, tuple(findings), () if limits else may, may_not)
+    found = Verdict("fair" if limits else "good", headline, tuple(findings), () if limits else may, may_not)
+    return found.against(run.missed)
 
 
 def _moving(run: SimulateRun) -> list[Block]:

@@ -8,13 +8,14 @@ Of a payload study: the load, how sure it is and why, and what to type into a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
 from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page
@@ -80,29 +81,40 @@ STANDSTILL = 1e-9  # rad or m: what moves less stands still
 
 def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
     """The report of ``veridyn identify``, of any machine."""
-    sections = study_sections(run)
+    first, sections = trouble_sections(run), study_sections(run)
     if run.drive is None:
-        return identification_page(run.study, result, command, sections, model=run.model_file)
+        found = identified_verdict(run)
+        return identification_page(run.study, result, command, sections, found=found, first=first, model=run.model_file)
     from veridyn.report.observed import (  # here: they bring the pages of observers along
         identified_keys,
         identified_sections,
     )
 
     title, keys = f"Identification of “{run.machine.name}”", identified_keys(run.drive)
-    return page(title, identified_verdict(run), keys, [*sections, *identified_sections(run.drive)], result, command)
+    return page(
+        title, identified_verdict(run), keys, [*first, *sections, *identified_sections(run.drive)], result, command
+    )
 
 
 def identified_verdict(run: IdentifyRun) -> Verdict:
     """The verdict on an identification, of any machine."""
     if run.drive is None:
-        return verdict(run.study)
+        return verdict(run.study, doubtful=bool(run.suspicions)).against(run.missed, named_faults(run.suspicions))
     from veridyn.report.observed import shown_verdict
 
-    return shown_verdict(run.machine.name, run.drive)
+    return shown_verdict(run.machine.name, run.drive).against(run.missed)
 
 
-def study_sections(run: IdentifyRun) -> list[Section]:
-    """What stands before the rest, because it may make the rest worthless; then how the filter was chosen."""
+def named_faults(suspicions: Sequence[Mistake]) -> list[str]:
+    """A sentence for each kind of possible fault, with the places that have it."""
+    places: dict[str, list[str]] = {}
+    for s in suspicions:
+        places.setdefault(s.fault.what, []).append(s.fault.where)
+    return [f"{where}: {what}" if (where := listed([w for w in own if w], 4)) else what for what, own in places.items()]
+
+
+def trouble_sections(run: IdentifyRun) -> list[Section]:
+    """What stands before the rest, because it may make the rest worthless."""
     out = []
     if run.missed:
         out.append(
@@ -114,6 +126,12 @@ def study_sections(run: IdentifyRun) -> list[Section]:
     if suspicions:
         lead = "Something about the data or the model may be wrong. Until it is cleared up, the numbers below are not to be used."
         out.append(Section("Possible faults", [Text(text) for text in suspicions], lead))
+    return out
+
+
+def study_sections(run: IdentifyRun) -> list[Section]:
+    """How the filter was chosen, delays, loops and friction, and what was not looked for."""
+    out = []
     if run.cutoff is not None:
         out.append(_cutoff(run.cutoff))
     if run.delays.seconds:
@@ -221,6 +239,7 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
             "The same load in the form that three controllers expect.",
         ),
     ]
+    first = [*trouble_sections(run.weighed), *first]
     title, more = f"The load on “{x.body}”", study_sections(run.weighed)
     return identification_page(run.weighed.study, result, command, more, title, payload_verdict(run), keys, first)
 

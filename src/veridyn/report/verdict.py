@@ -63,9 +63,10 @@ def simulation_section(study: IdentificationStudy) -> list[Section]:
     return [Section("Simulation of the validation data", blocks, lead)]
 
 
-def verdict(study: IdentificationStudy) -> Verdict:
+def verdict(study: IdentificationStudy, doubtful: bool = False) -> Verdict:
     """Judge a study by its own figures: what noise of the measurement does not explain, on samples that the fit did not use.
 
+    `doubtful`: possible faults are named, so that predictions of like motions stand and values are not quoted.
     Forces of inverse dynamics or, where the fit was made by simulation, simulated coordinates.
     """
     error = 100.0 * max((r.error_beyond_noise for r in carrying(study)), default=math.nan)
@@ -91,7 +92,9 @@ def verdict(study: IdentificationStudy) -> Verdict:
         )
     if study.unjudged:
         headline = f"The model “{name}” cannot be judged: {study.unjudged}."
-    return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
+    return Verdict(
+        grade, headline, tuple(_findings(study)), tuple(_may(study, grade, doubtful)), tuple(_may_not(study, doubtful))
+    )
 
 
 def grade_rule(study: IdentificationStudy) -> str:
@@ -101,7 +104,8 @@ def grade_rule(study: IdentificationStudy) -> str:
     return (
         f"largest error of {what} beyond noise {percent(worst)} % of the standard deviation of what was measured; good below "
         f"{CLOSE:g} %, fair below {USEFUL:g} %; good becomes fair where validation samples were used for the fit, where a finding of rank "
-        f"one moves a parameter by more than {MAX_SHIFT:g} deviations, or where rows contradict each other"
+        f"one moves a parameter by more than {MAX_SHIFT:g} deviations, where rows contradict each other, or where a possible fault "
+        "is named; a limit of the study file that is missed makes it poor"
     )
 
 
@@ -233,7 +237,7 @@ def _cautions(study: IdentificationStudy) -> list[str]:
     return out
 
 
-def _may(study: IdentificationStudy, grade: str) -> list[str]:
+def _may(study: IdentificationStudy, grade: str, doubtful: bool) -> list[str]:
     if study.unjudged:
         return ["Planning a validation: record a motion that is not used for the fit, and in which every joint moves."]
     if grade == "poor":
@@ -251,7 +255,7 @@ def _may(study: IdentificationStudy, grade: str) -> list[str]:
         use = "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact)"
     out = [f"{use}, up to the speeds seen: {reach}."]
     well = study.fit.well_identified()
-    if well:
+    if well and not doubtful:
         trust = (
             ", with their deviations." if not _too_small(study) else "; their true deviations are larger than stated."
         )
@@ -272,8 +276,8 @@ def _too_small(study: IdentificationStudy) -> bool:
     return share < WITHIN_TWO - 3.0 * math.sqrt(WITHIN_TWO * (1.0 - WITHIN_TWO) / len(study.truth))
 
 
-def _may_not(study: IdentificationStudy) -> list[str]:
-    out = []
+def _may_not(study: IdentificationStudy, doubtful: bool) -> list[str]:
+    out = ["The values of parameters, before the possible faults below are cleared up."] if doubtful else []
     groups = study.fit.base.relations()
     if groups:
         out.append(

@@ -203,7 +203,7 @@ def identify_and_validate(
         traces,
         residual_whiteness(traces["training"], how),
         np.full(len(fit.values), np.nan) if truth is None else fit.base.reduce(truth.parameters.values),
-        _settings(signals or Signals(), how),
+        _settings(signals or Signals(), how, model),
         solution.sigma,
         held_out_share(learned, judges),
         lean_own,
@@ -262,7 +262,7 @@ def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> 
         warn(IdentificationWarning, Fault(what, "training", f"{structure.count} base parameters", found, hint))
 
 
-def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
+def _settings(signals: Signals, how: Sampling, model: Machine) -> dict[str, str]:
     """How the samples became equations, for the reader of a report."""
     low, chosen = signals.filter, "chosen from their spectra"
     out = {
@@ -274,7 +274,15 @@ def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
     if how.trim:
         out["left out"] = f"{how.trim} samples at each end"
     if how.zones:
-        out["dead zone"] = ", ".join(f"{row} below {speed:g}" for row, speed in how.zones.items())
+        units = {"turning": "rad/s", "sliding": "m/s"}
+        kinds = set(
+            model.coordinate_kinds
+        )  # of the speeds that friction of several coordinates takes, where they are all of one kind
+        common = units[kinds.pop()] if len(kinds) == 1 else "rad/s or m/s"
+        own = {c: units[kind] for c, kind in zip(model.coordinates, model.coordinate_kinds, strict=True)}
+        out["dead zone"] = ", ".join(
+            f"{row} below {speed:g} {own.get(row, common)}" for row, speed in how.zones.items()
+        )
     if how.drop:
         out["masked"] = ", ".join(f"{int(np.sum(mask))} samples of {row}" for row, mask in how.drop.items())
     return out

@@ -264,7 +264,8 @@ def test_a_memory_beyond_099_counts_as_099() -> None:
     expected = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
     square, product = np.full(4, 1e-3), 1e-3 * np.array([0.999, -0.999, 1.0, 0.0])
     assert andrews_each(square, product, samples).tolist() == [expected, expected, expected, 0]
-    assert andrews(square[2:3], product[2:3], samples) == (expected, False)
+    for k in range(3):
+        assert andrews(square[k : k + 1], product[k : k + 1], samples) == (expected, False)
 
 
 def test_stretches_have_no_neighbours_across_their_ends() -> None:

@@ -296,7 +296,7 @@ def test_conditions_are_ratios_of_singular_values() -> None:
     three = solve(observed(W, W @ np.array([1.0, 2.0, 3.0])), "none")
     assert replace(three, triangle=np.diag([1.0, 1.0, 0.0])).condition_scaled == float("inf")
     none = replace(s, triangle=np.zeros((0, 0)), groups=replace(s.groups, kept=()))
-    assert none.condition == 1.0
+    assert none.condition == 1.0 and none.condition_scaled == 1.0
 
 
 def test_one_equation_more_than_parameters_is_enough() -> None:
@@ -304,6 +304,8 @@ def test_one_equation_more_than_parameters_is_enough() -> None:
     W = np.array([[[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]])
     s = solve(observed(W, np.array([[1.0, 2.0, 4.0]])), "none")
     assert s.freedom == 1 and s.sigma == pytest.approx(np.sqrt(1.0 / 6.0))
+    o = observed(W, np.array([[1.0, 2.0, 4.0]]))
+    assert row_deviation(o.rows[0], o) == pytest.approx(np.sqrt(1.0 / 6.0))
     with pytest.raises(IdentificationError, match="fewer equations than parameters"):
         solve(observed(W[:, :2], np.array([[1.0, 2.0]])), "none")
 

@@ -40,6 +40,33 @@ def simulated(command, duration: float, friction: float = 0.0) -> tuple[NDArray[
     return tuple(out.T)
 
 
+IMU = (0.5, 0.05, 0.02)  # m, on the bar
+
+
+def with_imu(command, duration: float, friction: float = 0.0) -> NDArray[np.float64]:
+    """Time, motor angle, torque, accelerometer (3) and rate about the axis (7, samples), at RATE Hz, as :func:`simulated` moves them.
+
+    MuJoCo holds the torque for a step, and so is half a step late, which the recorded torque is as well.
+    """
+    body = f'<inertial pos="{REACH} 0 0"'
+    text = MODEL.replace(body, f'<site name="imu" pos="{IMU[0]} {IMU[1]} {IMU[2]}"/>{body}')
+    sensors = '<sensor><accelerometer site="imu"/><gyro site="imu"/></sensor></mujoco>'
+    model = mujoco.MjModel.from_xml_string(text.replace("</mujoco>", sensors))
+    data = mujoco.MjData(model)
+    data.qpos[:] = -np.pi / 2  # hanging
+    out = np.zeros((round(duration * RATE), 7))
+    for k in range(len(out)):
+        for step in range(4):
+            torque = command(data.time, data.qpos[0], data.qvel[0])
+            data.ctrl[0] = torque - friction * np.tanh(data.qvel[0] / 0.005)
+            if step == 0:
+                mujoco.mj_forward(model, data)
+                out[k] = data.time, data.qpos[0], torque, *data.sensordata[:3], data.sensordata[5]
+            mujoco.mj_step(model, data)
+    out[:, 2] = CubicSpline(out[:, 0], out[:, 2])(out[:, 0] - 0.5 * model.opt.timestep)
+    return out.T
+
+
 def log(
     t, theta, q, torque, *, delay: float = 0.0, noise: float = 0.0, seed: int = 0, name: str = "run"
 ) -> vd.Experiment:

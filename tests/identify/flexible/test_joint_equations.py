@@ -22,6 +22,8 @@ def test_a_sine_through_a_spring_and_a_late_encoder() -> None:
         deflection=t,
         force=np.stack([torque, rate, -(W**2) * torque]) + VISCOUS * motion,
         speed=speed,
+        all_force=torque + VISCOUS * speed,
+        all_speed=speed,
         acceleration=acceleration,
         jerk=jerk,
         path=t,

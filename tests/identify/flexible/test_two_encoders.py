@@ -10,7 +10,8 @@ import pytest
 import veridyn as vd
 from identify.flexible import flexible_arm as arm
 from veridyn.errors import DataError
-from veridyn.identify.flexible.two_encoders import FlexibleSettings, identify_flexible
+from veridyn.identify.flexible.result import FlexibleSettings
+from veridyn.identify.flexible.two_encoders import identify_flexible
 
 NOISE = 2e-6  # rad: an encoder of 20 bits
 

@@ -20,6 +20,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression import equation_plan
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.workers import MadeMotions
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto
 from veridyn.identify.statistics import spectral as module
@@ -158,6 +159,13 @@ def test_logs_that_disagree_are_reported_and_widen_the_deviations(method: str | 
     agreeing = fitted(first, second, method=method)
     assert not any("disagree" in n for n in agreeing.notes)
     assert float(np.median(fit.sigma / agreeing.sigma)) > 1.2
+
+
+def test_logs_that_are_made_one_by_one_all_count() -> None:
+    """Each is counted from its own first sample: two short ones give the deviations that they give when they are held."""
+    logs = [logged(moved(k, 400), noise(k, 400)) for k in (0, 1)]
+    made = vd.identify(truth(), MadeMotions((0, 1), logs.__getitem__), "ols", diagnose="off")
+    assert made.sigma == pytest.approx(fitted(*logs).sigma, rel=1e-9)
 
 
 def test_an_unknown_word_is_refused() -> None:
@@ -379,6 +387,8 @@ def test_columns_that_are_held_at_once_weigh_no_more_than_is_allowed(monkeypatch
 def test_parts_are_logs_or_quarters_of_one() -> None:
     one = SimpleNamespace(motions=[range(1001)])
     assert module.part_ends(one, 1001).tolist() == [250, 500, 750, 1001]  # pyright: ignore[reportArgumentType]
+    two = SimpleNamespace(motions=[range(5), range(7)])
+    assert module.part_ends(two, 12).tolist() == [5, 12]  # pyright: ignore[reportArgumentType]
     three = SimpleNamespace(motions=[range(5), range(7), range(2)])
     assert module.part_ends(three, 14).tolist() == [5, 12, 14]  # pyright: ignore[reportArgumentType]
 

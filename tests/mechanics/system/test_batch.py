@@ -14,7 +14,8 @@ from veridyn.errors import DataError, DeviceError, SimulationError
 from veridyn.machines.described import linkage
 from veridyn.mechanics.ground.road import Plane
 from veridyn.mechanics.system.batch import RUNS_AT_ONCE, integrate_many
-from veridyn.model.elements.element import coulomb, damper
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.elements.element import coulomb, damper, spring
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre
@@ -60,6 +61,16 @@ def test_each_run_is_the_one_that_integrate_makes() -> None:
         np.testing.assert_allclose(runs.qd[k], one.qd, rtol=0.0, atol=1e-11)
     alone = integrate_many(machine, CLOCK, q, qd, forces, parameters=sets, step=2e-3, threads=1)
     assert np.array_equal(alone.q, runs.q) and np.array_equal(alone.qd, runs.qd)
+
+
+def test_samples_may_be_far_apart() -> None:
+    """A mass of 1 kg that rests on a spring of 1 MN/m: ω = 1000 rad/s, steps of .1 ms, samples every 10 s, which no step could be."""
+    weight, k = 9.81, 1e6
+    body = {"1": from_centre(1.0, np.zeros(3), np.eye(3))}
+    elements = [spring("q1", k), damper("q1", 100.0)]
+    tree = Tree.build([Body("1", joint="sliding")], inertia=body, gravity=(0.0, 0.0, -weight), elements=elements)
+    runs = integrate_many(tree, [0.0, 10.0, 20.0], [[-weight / k], [0.0]], [0.0], step=1e-4)
+    assert runs.q[:, 1:, 0] == pytest.approx(np.full((2, 2), -weight / k), rel=1e-12)
 
 
 def test_forces_are_joined_by_straight_lines() -> None:

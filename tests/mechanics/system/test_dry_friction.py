@@ -6,16 +6,18 @@ from itertools import cycle
 
 import numpy as np
 import pytest
+from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.optimize import lsq_linear
 
 from veridyn.errors import SimulationError
 from veridyn.mechanics.system.dry_friction import HoldingSteps, dry_friction, solve_bounded
-from veridyn.mechanics.system.integrate import Method, integrate
+from veridyn.mechanics.system.integrate import Inputs, Method, integrate
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements.element import Element, coulomb, damper, stribeck
+from veridyn.model.elements.element import Element, coulomb, coulomb_along, damper, stribeck
 from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH
@@ -106,6 +108,38 @@ def test_stick_and_slip_as_by_events(fs: float) -> None:
         f"fs {fs}: largest error {off[0]:.1e} m with steps of 8 ms, {off[1]:.1e} m with 4 ms, of {np.ptp(expected):.2f} m"
     )
     assert off[1] < off[0] / 3.0 and off[1] < 1e-4
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("power", [1, 2, 3, 4])
+def test_friction_along_the_way_stops_a_block_where_its_work_ends(power: int, engine: Engine) -> None:
+    """½ m v₀² = ∫ (F + a u^p − P) dx with u = (x − c)/l and a push P against the motion, which then stays below what holds it there."""
+    a, c, l, push, v0 = 1.2, 0.3, 0.8, -1.0, 1.5
+    u = Polynomial([-c / l, 1.0 / l])
+    work = (F + a * u**power - push).integ(lbnd=0.0) - 0.5 * M * v0**2
+    stop = min(x.real for x in work.roots() if abs(x.imag) < 1e-9 and x.real > 0.0)
+    tree, t = block(coulomb("q1", F), coulomb_along("q1", c, l, a, power=power)), np.linspace(0.0, 2.0, 41)
+    given = Inputs(lambda t, q, qd: [push])
+    motion = integrate(tree, t, [0.0], [v0], given, method=Method("RK4", 1e-3), engine=engine).motion
+    moving = motion.qd[:, 0] > 1e-9
+    x = motion.q[moving, 0]
+    assert moving.any() and not moving[-1] and abs(push) < F + a * u(stop) ** power
+    assert motion.qd[moving, 0] == pytest.approx(np.sqrt(-2.0 / M * work(x)), abs=1e-9)
+    assert motion.q[~moving, 0] == pytest.approx(stop, abs=1e-9)
+    assert np.ptp(motion.q[~moving, 0]) < 1e-14 and np.abs(motion.qdd[~moving]).max() < 1e-11
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_friction_of_one_direction_lets_a_block_go_the_other_way(way: float, engine: Engine) -> None:
+    """A push P from rest: x = P t²/(2 m) against the direction, none along it below F, and (P − F) t²/(2 m) above."""
+    kind = "coulomb_forward" if way > 0.0 else "coulomb_backward"
+    tree, t = block(Element(kind=kind, on={"q1": 1.0}, value=F, name="ratchet")), np.linspace(0.0, 1.0, 5)
+    for push, left in ((-0.5, -0.5), (-2.0 * F, -2.0 * F), (0.5 * F, 0.0), (2.0 * F, F)):
+        given = Inputs(lambda t, q, qd, push=push: [way * push])
+        found = integrate(tree, t, [0.0], [0.0], given, method=Method("RK4", 1e-2), engine=engine)
+        assert found.motion.q[:, 0] == pytest.approx(way * left * t**2 / (2.0 * M), rel=1e-12, abs=1e-15)
+        assert found.motion.qdd[:, 0] == pytest.approx(way * left / M, abs=1e-12)
 
 
 def arm() -> Tree:

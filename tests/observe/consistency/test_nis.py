@@ -133,6 +133,13 @@ def test_whiteness_leaves_out_what_was_not_used():
     assert set(found) == {"y0"} and found["y0"].frequency[-1] < 2.5  # half of the mean rate, 5 Hz
 
 
+def test_frequencies_are_those_of_the_log():
+    """20 samples every half second, the first at 100 s: the frequencies of their transform are multiples of a tenth of a hertz."""
+    _, e = walk_run(np.random.default_rng(8), 20)
+    found = innovation_whiteness(replace(e, t=100.0 + 0.5 * np.arange(20)))["y"]
+    assert found.frequency == pytest.approx(0.1 * np.arange(1, 10), rel=1e-12)
+
+
 def test_innovations_are_judged_in_units_of_their_stated_deviations():
     """Sluggish at first, then white with a thousand times the deviation: unscaled, the end alone would be seen."""
     _, e = walk_run(np.random.default_rng(4), 400, Linear(("x",), ("y",), [[1.0]], [[1.0]], [1e-6], [1.0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -133,3 +134,42 @@ def test_nearly_exact_sensors_leave_a_positive_definite_covariance() -> None:
             P = correct_compiled(P, expected, np.zeros(1), np.zeros(1, dtype=np.int8)).P
             scale = 1.0 / np.sqrt(np.diag(P))
             assert np.linalg.eigvalsh(P * np.outer(scale, scale))[0] > -1e-12
+
+
+def all_at_once(P: Array, H: Array, R: Array, nu: Array) -> tuple[Array, Array]:
+    """dx and P after the textbook's P Hᵀ (H P Hᵀ + R)⁻¹, in fractions: nothing is rounded but the result."""
+    P, H, R, y = (np.vectorize(Fraction, otypes=[object])(x) for x in (P, H, R, nu[:, None]))
+    S, right = H @ P @ H.T + R, np.hstack([H @ P, y])
+    for i in range(len(S)):
+        for k in range(len(S)):
+            if k != i:
+                share = S[k, i] / S[i, i]
+                S[k], right[k] = S[k] - share * S[i], right[k] - share * right[i]
+    solved = right / S.diagonal()[:, None]
+    gain = P @ H.T
+    return (gain @ solved[:, -1]).astype(float), (P - gain @ solved[:, :-1]).astype(float)
+
+
+@pytest.mark.parametrize("exact", [1e-3, 1e-8, 1e-12], ids=str)
+def test_some_states_are_known_and_sensors_nearly_exact(exact: float) -> None:
+    """Against fractions, one sensor read twice: the covariance after is right to rounding of the one before, and known states stay."""
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        n, m = int(rng.integers(2, 8)), 2
+        A = rng.normal(size=(n, n))
+        P = A @ A.T + 0.01 * np.eye(n)
+        known = rng.random(n) < 0.3
+        known[0] = False
+        P[known], P[:, known] = 0.0, 0.0
+        H, R = rng.normal(size=(m, n)), np.diag(exact * (1.0 + rng.random(m)))
+        H[-1] = H[0]
+        nu = np.sqrt((H @ P * H).sum(axis=1)) * rng.normal(size=m)
+        nu[-1] = nu[0] + np.sqrt(exact) * rng.normal()
+        found = correct_compiled(P, Expectation(np.zeros(m), H, R), nu, np.zeros(m, dtype=np.int8))
+        dx, after = all_at_once(P, H, R, nu)
+        sigma = np.where(known, 1.0, np.sqrt(P.diagonal()))
+        assert not found.dx[known].any() and not found.P[known].any()
+        assert np.abs((found.P - after) / np.outer(sigma, sigma)).max() < 1e-14
+        # Of two readings of one sensor their difference, rounded, counts for as much as their noise is small.
+        assert np.abs((found.dx - dx) / sigma).max() < 1e-14 / exact + 1e-12
+        assert (found.P == found.P.T).all() and np.linalg.eigvalsh(found.P / np.outer(sigma, sigma))[0] > -1e-14

@@ -1,11 +1,11 @@
-"""The noise of a step against the matrix exponential."""
+"""The noise of a step against the matrix exponential, and how a covariance spreads against products of whole matrices."""
 
 import numba
 import numpy as np
 import pytest
 from scipy.linalg import expm, solve_continuous_lyapunov
 
-from veridyn.observe.filters.covariance import step_noise
+from veridyn.observe.filters.covariance import spread, step_noise
 from veridyn.observe.process_noise import van_loan
 
 
@@ -15,6 +15,30 @@ def noise(A, W, dt):
     Q = np.zeros((n, n))
     step_noise(A, W, dt, Q, np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)))
     return Q
+
+
+@numba.njit
+def spread_over(P, F, Q, dt):
+    n = len(P)
+    out = np.full((n, n), np.nan)
+    spread(P, F, Q, dt, np.full((n, n), np.nan), np.full((n, n), np.nan), out)
+    return out
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_a_covariance_spreads_as_by_whole_products(size: int) -> None:
+    """F P Fᵀ + Q for every size and remainder, where some states are known and F has zeros; nothing of the rooms before it is read."""
+    rng = np.random.default_rng(size)
+    for known in (0.0, 0.3, 0.8, 1.0):
+        root = rng.normal(size=(size, max(1, size - 2)))  # semi-definite
+        P, F = root @ root.T, rng.normal(size=(size, size)) * (rng.random((size, size)) < 0.6)
+        still = rng.random(size) < known
+        P[still], P[:, still] = 0.0, 0.0
+        Q = np.diag(rng.random(size))
+        found, expected = spread_over(P, F, Q, 0.1), F @ P @ F.T + Q
+        assert (found == found.T).all()
+        assert np.abs(found - expected).max() <= 1e-14 * max(1.0, np.abs(expected).max())
+        assert np.array_equal(spread_over(P, F, Q, 0.0), np.tril(P) + np.tril(P, -1).T)  # no time, no change
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

@@ -1,5 +1,7 @@
 """The tangent, worked by hand; and the error-state filter as an extended one with another transition."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,23 @@ def test_without_derivatives_it_says_so():
     _, log, start = pendulum_log(3, 0.02, np.random.default_rng(1))
     with pytest.raises(ModelError, match=r"the system has no H, which this filter needs"):
         run(EKF(), pendulum(derivatives=False), log, start)
+
+
+class _Own(EKF):
+    """A filter whose expectation is its own."""
+
+    def expect(self, system, x, P, u, t):
+        return super().expect(system, x, P, u, t)
+
+
+def test_a_filter_with_steps_of_its_own_runs_them_and_no_machine_code():
+    """Machine code is that of the extended filter; whoever overrides a step gets what was written."""
+    made = SimpleNamespace(keeps_derivatives=True)
+    system = SimpleNamespace(compiled_step=lambda gate: made)
+    assert EKF().compiled_step(system) is made
+    assert EKF(engine="python").compiled_step(system) is None
+    assert _Own().compiled_step(system) is None
+    with pytest.raises(ModelError, match="there is no compiled step of this filter on this system"):
+        _Own(engine="compiled").compiled_step(system)
+    with pytest.raises(ModelError, match="found refresh 2"):
+        _Own(refresh=2).compiled_step(system)

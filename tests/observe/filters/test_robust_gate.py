@@ -105,6 +105,15 @@ def test_the_allowance_is_earned_and_the_gate_closes_again() -> None:
     assert not gate.some_open
 
 
+def test_an_output_that_has_not_earned_all_of_its_allowance_widens_nothing() -> None:
+    """Its first readings contradict the start: the gate opens and nothing is widened, since unit or model may be wrong as well."""
+    gate, used, beyond = RobustGate(1), np.array([Status.USED], dtype=np.int8), np.array([True])
+    earn(gate, int((ALLOWED - AT_FIRST) / EARNED) - 1)  # one reading short of all
+    for k in range(int(ALLOWED) + 1):
+        assert not gate.spend(beyond, used, np.array([float(k)])).any()
+    assert gate.some_open
+
+
 def test_one_percent_of_outliers_without_a_setting() -> None:
     """A pendulum on a cart by SciPy, one reading in a hundred off by half a metre or radian: hundreds of deviations."""
     found, plain = [], []

@@ -8,8 +8,9 @@ Its integral is the angle of the link but for an unknown start and the drift of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,8 @@ class JointSamples:
     `path` is the angle of the motor at all samples, not low-passed but without the noise of its encoder: friction turns with the speed.
 
     `deflection` is motor less link as measured, `force` what the motor exerts beyond the acceleration of its rotor, Γ − J θ̈.
-    `motor` and `apart`, motor less link, are at all samples without most of their noise; that of `apart` is `noise`.
+    `all_force` and `all_speed` are the same at all samples; `motor` and `apart`, motor less link, are so without most of their noise;
+    that of `apart` is `noise`.
     The link is read `ahead` s later than the motor.
     """
 
@@ -93,6 +95,8 @@ class JointSamples:
     kept: NDArray[np.bool_]
     passed: Callable[[Array], Array]
     rate: float
+    all_force: Array
+    all_speed: Array
     ahead: float = 0.0
 
     def __len__(self) -> int:
@@ -174,27 +178,38 @@ def joint_recording(log: Experiment, joint: str) -> JointRecording:
     """The channels of a flexible joint on the clock of its motor encoder; what is wrong with them is refused by name."""
     by_rate = f"q.{joint}" not in log.channels and f"qd.{joint}" in log.channels
     names = (f"q.{motor_side(joint)}", f"{'qd' if by_rate else 'q'}.{joint}", f"force.{motor_side(joint)}")
-    faults = Faults()
-    for name in names:
-        if name not in log.channels:
-            hint = did_you_mean(name, [*log.channels]) or f"A gyroscope on the link is qd.{joint}."
-            faults.add("it is needed, and missing.", where=part_at("channel", name), hint=hint)
-    faults.raise_if_any(DataError, log.name)
-    motor, link, torque = (log.channels[name] for name in names)
-    start, end = max(c.t[0] for c in (motor, link, torque)), min(c.t[-1] for c in (motor, link, torque))
-    rate = uniform_rate(motor.t, where=names[0])
-    clock = motor.t[(motor.t >= start) & (motor.t <= end)]
-    if len(clock) < rate:
-        what = "motor encoder, link encoder and torque have less than a second in common."
-        found = ", ".join(f"{c.name} {c.t[0]:g} to {c.t[-1]:g} s" for c in (motor, link, torque))
-        raise DataError(what, where=log.name, found=found, hint="Bring them to one clock.")
-    one = resample(Experiment({c.name: c for c in (motor, link, torque)}, log.name), clock)
-    motor_angle, link_angle, force = (one.channels[name].values for name in names)
+    hint = f"A gyroscope will do: qd.{joint}, or a sensor of the model on this link, as an accelerometer does, with all its channels."
+    rate, (motor_angle, link_angle, force) = on_motor_clock(log, names, {names[1]: hint})
     if by_rate:
         link_angle = _integrated(link_angle, motor_angle, rate)
     made = JointRecording(log.name, rate, motor_angle, link_angle, force)
     _check(made, joint)
     return made
+
+
+def on_motor_clock(
+    log: Experiment,
+    names: Sequence[str],
+    hints: Mapping[str, str] | None = None,
+    method: Literal["linear", "cubic"] = "linear",
+) -> tuple[float, list[Array]]:
+    """The rate of the first channel, a motor's encoder, and all channels at its samples that every one of them covers."""
+    faults = Faults()
+    for name in names:
+        if name not in log.channels:
+            hint = (hints or {}).get(name) or did_you_mean(name, [*log.channels])
+            faults.add("it is needed, and missing.", where=part_at("channel", name), hint=hint)
+    faults.raise_if_any(DataError, log.name)
+    given = [log.channels[name] for name in names]
+    start, end = max(c.t[0] for c in given), min(c.t[-1] for c in given)
+    rate = uniform_rate(given[0].t, where=names[0])
+    clock = given[0].t[(given[0].t >= start) & (given[0].t <= end)]
+    if len(clock) < rate:
+        what = f"{', '.join(names[:-1])} and {names[-1]} have less than a second in common."
+        found = ", ".join(f"{c.name} {c.t[0]:g} to {c.t[-1]:g} s" for c in given)
+        raise DataError(what, where=log.name, found=found, hint="Bring them to one clock.")
+    one = resample(Experiment({c.name: c for c in given}, log.name), clock, method)
+    return rate, [one.channels[name].values for name in names]
 
 
 def _integrated(speed: Array, motor: Array, rate: float) -> Array:
@@ -249,12 +264,19 @@ def _slope_hint(slope: float) -> str:
 
 
 def samples_of(
-    r: JointRecording, inertia: float, band: float, *, step: int = 0, dead_zone: float = 0.0, ahead: int = 0
+    r: JointRecording,
+    inertia: float,
+    band: float,
+    *,
+    step: int = 0,
+    dead_zone: float = 0.0,
+    ahead: int = 0,
+    edge: float = EDGE_PERIODS,
 ) -> JointSamples:
     """A recording low-passed to `band` Hz; the ends, where the filter knows less, and speeds below `dead_zone` (rad/s) are left out.
 
     `step`: one sample in so many is kept; by default as many as carry the band.
-    `ahead`: samples by which the link is read later than the motor.
+    `ahead`: samples by which the link is read later than the motor. `edge`: periods of the band at either end.
     """
     link = r.link[np.clip(np.arange(len(r.link)) + ahead, 0, len(r.link) - 1)]
     low = Butterworth(band, ORDER)
@@ -273,10 +295,10 @@ def samples_of(
         "acceleration": acceleration,
         "jerk": derivative(acceleration, r.rate),
     }
-    edge = round(EDGE_PERIODS * r.rate / band)
+    ends = round(edge * r.rate / band)
     every = step or max(1, round(r.rate / (SAMPLES_PER_BAND * band)))
     kept = np.zeros(len(theta), dtype=bool)
-    kept[edge : len(theta) - edge : every] = True
+    kept[ends : len(theta) - ends : every] = True
     kept &= np.abs(columns["speed"]) >= dead_zone
     own = {name: x[..., kept] for name, x in columns.items()}
     motion = Butterworth(MOTION_SHARE * r.rate, ORDER)
@@ -292,6 +314,8 @@ def samples_of(
         kept=kept,
         passed=passed,
         rate=r.rate,
+        all_force=force,
+        all_speed=columns["speed"],
         ahead=ahead / r.rate,
     )
 

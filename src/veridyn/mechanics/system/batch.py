@@ -281,10 +281,10 @@ class GivenRuns:
         still, sets = np.zeros((1, 2, run.tree.n)), self.parameters
         values = None if sets is None else np.atleast_2d(sets)[0]
         given = {name: np.zeros((1, 2)) for name in self.signals}
-        if is_bound(run.tree):  # zeros close no loop, and are no attitude
-            run.run(INSTANT_S, self.initial[:1], still, given, parameters=values)
-        else:
-            run.run(self.interval, 0.0 * self.initial[:1], still, given, parameters=values)
+        start = (
+            self.initial[:1] if is_bound(run.tree) else 0.0 * self.initial[:1]
+        )  # zeros close no loop, and are no attitude
+        run.run(INSTANT_S, start, still, given, parameters=values)
 
     def simulate(self, run: CompiledRun, part: slice, into: Arrays3) -> None:
         """The runs of a part of all, into arrays as a run makes them."""

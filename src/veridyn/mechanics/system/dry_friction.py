@@ -330,6 +330,7 @@ class HoldingSteps:
 
 
 def _shares(f: Array, ahead: Array, back: Array) -> Array:
-    """s of friction forces within their limits."""
+    """s of friction forces within their limits; friction of one direction alone lets all slide the other way: its limit there is 0."""
     limit = np.where(f > 0.0, ahead, back)
-    return np.where(limit > 0.0, np.clip(f / np.where(limit > 0.0, limit, 1.0), -1.0, 1.0), 0.0)
+    inside = np.where(limit > 0.0, f / np.where(limit > 0.0, limit, 1.0), 0.0)
+    return np.where(ahead + back > 0.0, np.where(f >= ahead, 1.0, np.where(f <= -back, -1.0, inside)), 0.0)

@@ -1,9 +1,10 @@
 """Integration in fixed steps as machine code: the runs of ``integrate`` that need no Python between two steps.
 
-Machines under forces, drives and signals, open or with loops, on a fixed base or a free one; what is a function of Python is called at
-each stage of a step. What is not compiled is stepped in Python by :func:`~veridyn.mechanics.system.integrate.integrate`, with the same
-rule: prescribed coordinates, tyres, wrenches, contacts, loads at places, samples at unequal times, bristles in machines with loops or on
-a free base, friction that holds on a free base, and runs that come near a singular position, where singular values decide.
+Machines under forces, drives, signals, wrenches, contacts, loads at places and prescribed motions, on tyres, open or with loops, on a fixed
+base or a free one; what is a function of Python is called at each stage of a step. A motion begins again where bodies are pushed that
+nothing pushed before. What is not compiled is stepped in Python by :func:`~veridyn.mechanics.system.integrate.integrate`, with the same
+rule: samples at unequal times, laws that act at instants of their own, bristles but on open machines under forces and signals alone,
+friction that holds on a free base, and runs that come near a singular position, where singular values decide.
 
 Integrators that choose their steps are SciPy's, in Python; the rates that they ask for are one call of machine code each.
 """

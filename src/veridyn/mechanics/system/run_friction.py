@@ -151,8 +151,10 @@ def balance(I: Numbers, W: Array, k: int, factor: float, shares: int) -> bool:
         return False
     for a in range(k):
         i, f = I[I[record.INDEX] + a], W[I[record.BOUNDED] + a]
-        limit = W[I[record.AHEAD] + i] if f > 0.0 else W[I[record.BACK] + i]
-        W[shares + i] = min(max(f / limit, -1.0), 1.0) if limit > 0.0 else 0.0
+        ahead, back = W[I[record.AHEAD] + i], W[I[record.BACK] + i]
+        W[shares + i] = 0.0
+        if ahead + back > 0.0:  # friction of one direction alone lets all slide the other way: its limit there is 0
+            W[shares + i] = 1.0 if f >= ahead else -1.0 if f <= -back else f / (ahead if f > 0.0 else back)
     return True
 
 

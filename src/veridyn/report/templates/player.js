@@ -121,7 +121,7 @@ for (const figure of document.querySelectorAll("figure.player")) {
     if (scene.layers.length > 1) scene.layers.forEach((layer, k) => { pen.fillStyle = colours[k]; pen.fillText(layer.label, 6, 6 + 16 * k); });
     output.textContent = scene.t[frame].toFixed(2) + " s";
     for (const [k, g] of (scene.gauges || []).entries()) {
-      const cells = figure.querySelectorAll(`[data-gauge="${k}"]`), show = (v) => (v === null ? "–" : String(+(v * g.size).toPrecision(3)).replace(/-/g, "−"));
+      const cells = figure.querySelectorAll(`[data-gauge="${k}"]`), show = (v) => (v === null ? "–" : v === 0 ? "0" : (Math.abs(v * g.size) < 999.5 ? (v * g.size).toPrecision(3) : (v * g.size).toFixed(0)).replace(/-/g, "−"));
       [g.measured[frame], g.predicted[frame], g.measured[frame] === null ? null : g.measured[frame] - g.predicted[frame]].forEach((v, i) => { cells[i].textContent = show(v); });
     }
     slider.value = frame;

@@ -73,7 +73,7 @@ for (const figure of document.querySelectorAll("figure.running")) {
       pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "top"; pen.fillStyle = style("--estimate"); pen.fillText("as identified", 6, 6);
       if (share) { pen.fillStyle = style("--fair"); pen.fillText(`${about.parameters[changed].name} changed by ${share} σ`, 6, 22); }
     };
-    const write = (element, value) => { element.textContent = value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential(2) : Number(value.toPrecision(4)); element.dataset.value = value; };
+    const write = (element, value) => { const size = Math.abs(value), text = !size ? "0" : size < 1e-3 || size >= 1e6 ? value.toExponential(2) : size >= 1e4 ? value.toFixed(0) : value.toPrecision(4); element.textContent = text.replace(/-/g, "−"); element.dataset.value = value; };
     const show = () => {
       const found = machines.map((m, which) => accelerations(m, which));
       about.coordinates.forEach((c, k) => {

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from veridyn.identify.drives.drive_method import DEFAULT_KEYS, Drives
 from veridyn.identify.drives.drive_run import DriveRun
-from veridyn.identify.flexible.two_encoders import FlexibleSettings
+from veridyn.identify.flexible.result import FlexibleSettings
 from veridyn.model.machine import Machine
 from veridyn.studies.config.identify import IdentifyFile, ModelSettings, check_encoder_study
 from veridyn.studies.config.log import Recording
@@ -112,6 +112,10 @@ class FlexibleSection(StudySection):
     """Share of the largest speed below which a joint counts as standing still: such samples are predicted, and not fitted."""
     common_delay: bool = True
     """Whether the encoders of all joints have one delay."""
+    gain: Number = Field(default=0.01, gt=0.0)
+    """Prior standard deviation of the gains of inertial sensors on the link, and of what each axis reads of the others."""
+    place: Number = Field(default=0.005, gt=0.0)
+    """Prior standard deviation of the places of accelerometers on the link, m."""
 
     def settings(self) -> FlexibleSettings:
         """The same for the estimator."""
@@ -129,7 +133,7 @@ class FlexibleAccept(StudySection):
 
 
 class FlexibleFile(IdentifyFile):
-    """Stiffness, damping and friction of flexible joints from motor and link encoders, with the delay between them."""
+    """Stiffness, damping and friction of flexible joints from motor encoders and encoders or inertial sensors of the link."""
 
     name: str = Field(default="flexible", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of the run folder, which gets a number."""

@@ -24,7 +24,8 @@ from veridyn.identify.drives.drive_excitation import DriveRange, design_drive_co
 from veridyn.identify.drives.drive_plan import DrivePlan
 from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
 from veridyn.identify.drives.drives import identify_drives
-from veridyn.identify.flexible.two_encoders import FlexibleFit, identify_flexible
+from veridyn.identify.flexible.result import FlexibleFit
+from veridyn.identify.flexible.two_encoders import identify_flexible
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

@@ -9,6 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from strangers.natural_steps import index3_step
+from veridyn.mechanics.ground.road import Bump, Road
+from veridyn.mechanics.ground.road import Plane as Inclined
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.freedoms import freedoms_of, pose_of_tree
@@ -93,16 +95,32 @@ def _all_rates(tree: Tree, q: Array, known: Array) -> Array:
     return out
 
 
-def test_machine_code_steps_as_numpy_does() -> None:
-    """One index-3 step of 2 ms with the rack moving, tyres and their slips included."""
-    system, q, qd, slips, *_ = rolling("magic")
-    at = system.holding({"rack": [-0.004, 0.02, 0.3]})
+BUMP = Bump(at=-1.5, length=4.0, rise=0.06) + Inclined(grade=0.05, bank=-0.02)
+
+
+def bumpy(x: Array, y: Array) -> Array:
+    """The tangent plane of that road at (x, y): its height at the origin, and its slopes."""
+    turn = 2.0 * np.pi * (x + 1.5) / 4.0
+    along = np.where(np.abs(x - 0.5) < 2.0, 0.03 * np.sin(turn) * 2.0 * np.pi / 4.0, 0.0) + 0.05
+    z = np.where(np.abs(x - 0.5) < 2.0, 0.03 * (1.0 - np.cos(turn)), 0.0) + 0.05 * x - 0.02 * y
+    return np.stack([z - along * x + 0.02 * y, along, np.full_like(x, -0.02)])
+
+
+@pytest.mark.parametrize(
+    ("tyres", "road"), [("magic", None), ("linear", BUMP), pytest.param("magic", BUMP, marks=pytest.mark.slow)]
+)
+def test_machine_code_steps_as_numpy_does(tyres: Tyres, road: Road | None) -> None:
+    """Three index-3 steps of 2 ms with the rack moving, tyres and their slips included, on flat ground and over a bump."""
+    system, q, qd, slips, *_ = rolling(tyres)
+    beneath, at, h = None if road is None else bumpy, system.holding({"rack": [-0.004, 0.02, 0.3]}), 2e-3
     qd = qd + np.linalg.pinv(J := at.constraints.jacobian(q)) @ (at.constraints.rates - J @ qd)
-    before = NaturalState(0.0, q, qd, *solve_accelerations(at, q, qd, None, slips), slips)
-    end = at.holding({"rack": [-0.004 + 2e-3 * 0.02 + 0.5 * 4e-6 * 0.3, 0.02 + 2e-3 * 0.3, 0.3]})
-    values, how = system.forces.values, Stabilisation(penalty=1e16)
-    expected = index3_step(end, before, 2e-3, values, how)
-    row = index3_steps(end, before, np.array([2e-3]), values[None], how)[0]
+    before = NaturalState(0.0, q, qd, *solve_accelerations(at, q, qd, None, slips, beneath), slips)
+    led = [np.array([-0.004 + 0.02 * t + 0.15 * t**2, 0.02 + 0.3 * t, 0.3]) for t in (h, 2.0 * h, 3.0 * h)]
+    values, how, expected = system.forces.values, Stabilisation(penalty=1e16), before
+    for motion in led:
+        expected = index3_step(at.holding({"rack": motion}), expected, h, values, how, beneath)
+    packed, rack = None if road is None else road.packed, np.array(led)[:, :, None]
+    row = index3_steps(at, before, np.full(3, h), values[None], how, motion=rack, road=packed)[-1]
     n, m = system.n, system.constraints.m
     assert row[:n] == pytest.approx(expected.q, abs=1e-9)
     assert row[n : 2 * n] == pytest.approx(expected.qd, abs=1e-7)
