@@ -8,7 +8,8 @@ import pytest
 import veridyn as vd
 from one_machine import FORMULATIONS, MACHINES, crane, fourbar
 from veridyn.errors import CapabilityError
-from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, formulated, in_joints, require
+from veridyn.mechanics.formulated import formulated, in_joints
+from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, require
 from veridyn.papers.buggy.machine import buggy
 
 

@@ -8,7 +8,8 @@ import pytest
 import veridyn as vd
 from one_machine import FORMULATIONS, MACHINES
 from veridyn.errors import CapabilityError
-from veridyn.mechanics.formulation import RunSettings, in_joints
+from veridyn.mechanics.formulated import in_joints
+from veridyn.mechanics.formulation import RunSettings
 from veridyn.mechanics.system.simulation import Method
 
 STARTS = {

@@ -20,7 +20,8 @@ from strangers.machines import branched_arm, free_machine
 from veridyn.errors import CapabilityError, VeridynError
 from veridyn.files.machine.load import load_model
 from veridyn.identify.regression.observation import stream
-from veridyn.mechanics.formulation import Ability, formulated
+from veridyn.mechanics.formulated import formulated
+from veridyn.mechanics.formulation import Ability
 from veridyn.mechanics.tree.dynamics import formula
 from veridyn.model.elements.element import Element, coulomb, drag, drive_gain, law, maxwell
 from veridyn.model.experiment import Channel

@@ -30,7 +30,7 @@ from veridyn.live.tracker import (
     Trouble,
     refused_stamp,
 )
-from veridyn.mechanics.formulation import GivenMachine
+from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.model.machine import Machine
 from veridyn.observe.car.observation import ObservedCar, observed_car

@@ -53,7 +53,6 @@ Capabilities = Mapping[Ability, Limit | None]  # None: it has it
 
 if TYPE_CHECKING:
     from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
-    from veridyn.mechanics.tree.formulation import TreeForm
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +295,7 @@ class MachineModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Formulated(ABC):
-    """A machine in the coordinates of its formulation; made by :func:`formulated`."""
+    """A machine in the coordinates of its formulation; made by :func:`veridyn.mechanics.formulated.formulated`."""
 
     machine: Machine
 
@@ -394,27 +393,6 @@ def wrench_bodies(inputs: Sequence[str], known: Sequence[str], where: str) -> tu
             hint = did_you_mean(body, known)
             raise DataError(f"a wrench acts on '{body}', which is no body.", where=where, hint=hint)
     return bodies
-
-
-GivenMachine = Machine | Formulated  # observers hand on what they have prepared of a machine
-
-
-def in_joints(machine: Machine) -> TreeForm:
-    """A machine in joint coordinates, in which motions are given whichever way they are computed."""
-    from veridyn.mechanics.tree.formulation import TreeForm  # here: it is made of this protocol
-
-    return TreeForm(machine)
-
-
-def formulated(machine: GivenMachine) -> Formulated:
-    """A machine in its own formulation."""
-    if not isinstance(machine, Machine):
-        return machine
-    if machine.formulation == "tree":
-        return in_joints(machine)
-    from veridyn.mechanics.natural.formulation import natural_form
-
-    return natural_form(machine)
 
 
 def check_formulation(machine: Machine) -> None:

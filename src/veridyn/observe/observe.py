@@ -23,7 +23,7 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
-from veridyn.mechanics.formulation import GivenMachine, formulated
+from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings

@@ -31,7 +31,7 @@ from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.mechanics.control.controlled_run import can_be_compiled, controlled_run
 from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested
 from veridyn.mechanics.control.sampled import SampledControl, controlled_coordinates, with_law
-from veridyn.mechanics.formulation import formulated
+from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.dry_friction import dry_friction
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock

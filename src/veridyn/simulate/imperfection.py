@@ -25,7 +25,7 @@ from scipy.spatial.transform import Rotation
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.mechanics.formulation import in_joints
+from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.natural.channels import exact_readings as natural_readings
 from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.system.simulation import Trajectory

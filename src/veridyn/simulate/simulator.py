@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
-from veridyn.mechanics.formulation import formulated, in_joints
+from veridyn.mechanics.formulated import formulated, in_joints
 from veridyn.mechanics.system.control import Reference, Tracker, feedforward
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics

@@ -27,7 +27,8 @@ from veridyn.identify.excitation.plant import HELD_BASE
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import ONLY_CARS
-from veridyn.mechanics.formulation import Ability, formulated
+from veridyn.mechanics.formulated import formulated
+from veridyn.mechanics.formulation import Ability
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion

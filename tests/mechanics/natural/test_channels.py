@@ -12,7 +12,8 @@ from mechanics.test_formulations import MACHINES
 from strangers.natural_mechanisms import random_mechanism
 from strangers.pinocchio_natural import GRAVITY, Stranger, natural
 from veridyn.errors import CapabilityError, DataError, ModelError
-from veridyn.mechanics.formulation import RunSettings, formulated
+from veridyn.mechanics.formulated import formulated
+from veridyn.mechanics.formulation import RunSettings
 from veridyn.mechanics.natural.channels import exact_readings, readout
 from veridyn.mechanics.natural.equations.position import position
 from veridyn.mechanics.natural.equations.system import system_of

@@ -8,7 +8,8 @@ import pytest
 import veridyn as vd
 from mechanics.test_formulations import MACHINES
 from veridyn.errors import CapabilityError, DataError
-from veridyn.mechanics.formulation import RunSettings, formulated, in_joints
+from veridyn.mechanics.formulated import formulated, in_joints
+from veridyn.mechanics.formulation import RunSettings
 from veridyn.mechanics.system.simulation import Inputs
 from veridyn.model.elements.element import drive_gain
 from veridyn.model.machine import Machine

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
-from veridyn.mechanics.formulation import GivenMachine
+from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.health import Repeats, Silence
 from veridyn.observe.filters.filter import Filter

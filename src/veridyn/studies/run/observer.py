@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.mechanics.formulation import GivenMachine, formulated
+from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
 from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
