@@ -25,7 +25,7 @@ from veridyn.mechanics.tree.elsewhere import actuators as actuators
 from veridyn.mechanics.tree.loops.closure import close as close
 from veridyn.mechanics.tree.loops.closure import closed_home as closed_home
 from veridyn.mechanics.tree.loops.closure import closed_motion as closed_motion
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian as loop_jacobian
+from veridyn.mechanics.tree.loops.closure import loop_jacobian as loop_jacobian
 from veridyn.mechanics.tree.recursion.kinematics import body_motion as body_motion
 from veridyn.mechanics.tree.recursion.kinematics import body_pose as body_pose
 from veridyn.mechanics.tree.recursion.kinematics import energy as energy

@@ -301,7 +301,7 @@ COUNTS = {3: "three", 4: "four"}
 
 
 def method_of(given: Any, base: type[M], aliases: Mapping[str, type[M]], verb: str, rows: Collection[str] = ()) -> M:
-    """The method object that the argument of a verb means; `rows`: words that name rows, which are not methods."""
+    """The method object that the argument of a verb means; `rows`: words for rows, which are not methods, of verbs that take some."""
     if isinstance(given, base):
         return given
     if isinstance(given, str) and given in aliases:
@@ -318,7 +318,10 @@ def method_of(given: Any, base: type[M], aliases: Mapping[str, type[M]], verb: s
         hint = f"Rows are given by keyword: {verb}(…, rows={shown})."
         raise base.error(Fault(f"{shown} names rows, not a method.", verb, "a method as third argument", shown, hint))
     if isinstance(given, str):
-        raise base.error(Fault(f"there is no method '{given}'.", verb, hint=did_you_mean(given, list(aliases))))
+        hint = did_you_mean(given, list(aliases))
+        if rows:
+            hint += f" Rows are given by keyword: {verb}(…, rows={given!r})."
+        raise base.error(Fault(f"there is no method '{given}'.", verb, hint=hint))
     classes = ", ".join(kind.__name__ for kind in aliases.values())
     expected = f"one of {classes}, or one of the words {', '.join(aliases)}"
     raise base.error(Fault("the third argument is not a method of this verb.", verb, expected, type(given).__name__))

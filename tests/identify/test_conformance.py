@@ -384,7 +384,7 @@ def test_what_is_not_a_method_is_refused_by_name() -> None:
 
     refused(r"identify: there is no method 'robus'\.\n.*Did you mean 'robust'", "robus")
     refused(r"'all' names rows, not a method\.\n.*rows='all'", "all")
-    refused(r"'q1' names rows, not a method\.\n.*rows='q1'", "q1")
+    refused(r"there is no method 'q1'\.\n.*rows='q1'", "q1")
     refused(r"\['q1', 'q2'\] names rows, not a method\.\n.*rows=\['q1', 'q2'\]", ["q1", "q2"])
     refused(r"the class Robust is given, not an object of it\.\nExpected Robust\(\), found Robust", Robust)
     refused(r"the class Likelihood is given.*\nExpected Likelihood\(frequency=…\)", Likelihood)

@@ -14,11 +14,11 @@ from strangers.closed_logs import Stranger, sines
 from studies.excavator_log import MODEL
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
-from veridyn.identify.logged import closed_or_none, determining, logged, motion, readings_in_reach
+from veridyn.identify.logged import determining, logged, motion, readings_in_reach
 from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.assembly import Split, splitting
-from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.mechanics.tree.loops.closure import closed_home, closed_or_none
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Transmission

@@ -14,7 +14,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
-from veridyn.identify.regression.observation import measured_rows
+from veridyn.identify.regression.sampling import measured_rows
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives

@@ -8,7 +8,7 @@ import pytest
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
-from veridyn.model.load import Drive, Force, Load, Torque, Transmission, check_loads, components, moved_load
+from veridyn.model.load import Drive, Force, Load, Torque, Transmission, check_loads, moved_load
 from veridyn.model.place import Marker
 from veridyn.spatial.rotations import rot_z
 
@@ -38,7 +38,7 @@ def test_faults_are_named(load: Load, message: str) -> None:
 
 def test_good_loads_and_names_used_twice() -> None:
     loads = [Drive("a", "arm"), Force("b", "arm", (1, 2, 3)), Torque("c", "arm", (1, 2, 3))]
-    assert not check_loads(loads, ["arm"], ["arm"]) and [components(x) for x in loads] == [1, 3, 3]
+    assert not check_loads(loads, ["arm"], ["arm"]) and [x.components for x in loads] == [1, 3, 3]
     assert Tree.build([Body("arm")], loads=loads).loads == tuple(loads)
     with pytest.raises(ModelError, match="load 'a': the name is used 2 times"):
         Tree.build([Body("arm")], loads=[*loads, Drive("a", "arm")])

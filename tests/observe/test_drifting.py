@@ -15,11 +15,10 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.observe.drifting import DETERMINED
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.process_noise import DETERMINED, ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.spatial.inertia import from_centre
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from strangers.machines import branched_arm, free_machine
 from veridyn.machines import delta, linkage, palletizer
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, motor_inertia, spring
 from veridyn.model.graph import Body
@@ -33,7 +34,7 @@ def bare(machine: Machine) -> Machine:
 @cache
 def model(name: str, plain: bool = False) -> TreeModel:
     machine = MACHINES[name]()
-    return tree_model(bare(machine) if plain else machine, unknown=None)
+    return tree_model(tree_of(bare(machine) if plain else machine), unknown=None)
 
 
 def moving(m: TreeModel, seed: int, spread: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -77,11 +78,11 @@ def stateful_model(varying: tuple[str, ...]) -> TreeModel:
         ),
         Element(kind="tanh_friction", on={"upper": 1.0}, value=0.6, name="ft", constants={"speed": 0.5}),
     ]
-    return tree_model(machine.with_elements(more), unknown=(), varying=varying)
+    return tree_model(tree_of(machine.with_elements(more)), unknown=(), varying=varying)
 
 
 def stateful_linkage(varying: tuple[str, ...]) -> TreeModel:
     """The linkage with a Maxwell element on a coordinate that its loop ties."""
     machine = linkage()
     element = Element(kind="maxwell", on={machine.coordinates[2]: 1.0}, value=3.0, name="km", constants={"time": 0.2})
-    return tree_model(machine.with_elements([element]), unknown=(), varying=varying)
+    return tree_model(tree_of(machine.with_elements([element])), unknown=(), varying=varying)

@@ -13,8 +13,7 @@ from veridyn.errors import IdentificationError, ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix, open_mass_matrix
-from veridyn.mechanics.tree.loops.closure import closed_positions
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import closed_positions, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine

@@ -36,8 +36,7 @@ from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.identify.regression.gpu import observed
-from veridyn.identify.regression.observation import measured_rows
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling, measured_rows, with_dead_zones
 from veridyn.identify.result import Fit, KnownValues
 from veridyn.identify.settings import DiagnosisSettings, Hac, IdentifySettings
 from veridyn.mechanics.tree.of_machine import first_argument, takes_machine
@@ -255,7 +254,7 @@ def identify(
     >>> fit.estimator, len(fit.names)
     ('weighted least squares', 8)
     """
-    chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *machine.rows))
+    chosen = method_of(method, Estimator, ESTIMATORS, "identify", ROW_WORDS)
     check_level(diagnose)
     how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
     chosen.check(machine, rows, how.correlated)
@@ -265,14 +264,13 @@ def identify(
         fit = with_known_values(fit, problem, None if isinstance(chosen, OLS | WLS) else chosen.fit)
         check_gains(fit, isinstance(chosen, Instrumental))
         several = [motion] if isinstance(motion, Motion) else motion
-        notes = [*measured_rows(machine, several, rows)[1]]
+        used, unused = measured_rows(machine, several, rows)
+        notes = [*unused]
         if not isinstance(several, list | tuple):
             several = [next(iter(several))]
         apart = fit.residual_sigma if isinstance(chosen, WLS) and not how.sigma else 1.0
         failed: list[str] = []
-        sampling = with_dead_zones(
-            how.sampling or Sampling(), machine, several, measured_rows(machine, several, rows)[0]
-        )
+        sampling = with_dead_zones(how.sampling or Sampling(), machine, several, used)
         found = diagnose_fit(
             fit,
             several,

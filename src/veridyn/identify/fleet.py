@@ -51,7 +51,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.single_track import refuse_of_car
 from veridyn.progress import Progress, silent
 
 SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together
@@ -200,7 +199,7 @@ def identify_fleet(
     IdentificationError
         No machine could be identified, or `significance` is no probability.
     """
-    refuse_of_car(machine, "fleet of fits by a regressor")
+    machine.need_joints("fleet of fits by a regressor")
     if not 0.0 < significance < 1.0:
         raise IdentificationError(
             "it is no probability.", where="significance", expected="a number between 0 and 1", found=f"{significance}"

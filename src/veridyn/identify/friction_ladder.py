@@ -211,6 +211,7 @@ def friction_ladder(
     IdentificationError
         Unknown terms or coordinates, a signal that a motion has not, or too few samples.
     """
+    machine.need_joints("motion of joints")
     motions = prepared_motions(machine, motion)
     several = [motions] if isinstance(motions, Motion) else list(motions)
     names = list(machine.actuated_coordinates if on is None else on)

@@ -17,25 +17,19 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import qr
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.loops.assembly import Split, assembled, splitting
-from veridyn.mechanics.tree.loops.closure import whole_motion
-from veridyn.mechanics.tree.loops.dynamics import projection
-from veridyn.mechanics.tree.loops.equations import equation_values
+from veridyn.mechanics.tree.loops.assembly import Split, assembled, determined_by
+from veridyn.mechanics.tree.loops.closure import closed_or_none, whole_motion
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
-from veridyn.model.single_track import refuse_of_car
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions, with_sensor_channels, with_usual_names
 
 Lowpass = float | Literal["auto"] | None
-ACTUATED_PREFERENCE = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
-UNDETERMINED_MOTION = 1e-6  # of the largest: coordinates that move the machine less do not determine it
 SAMPLES = 60
 DEGREES = np.pi / 180.0
 NAMED_READINGS = 4  # readings that are named
@@ -95,6 +89,7 @@ def motion(machine: Machine, log: Experiment, signals: Signals | None = None, *,
     >>> bool(abs(motion.qd[:, 0] - np.cos(2 * motion.t)).max() < 1e-3)
     True
     """
+    machine.need_joints("motion of joints")
     return logged(machine, log, signals, pose=pose).motion
 
 
@@ -108,16 +103,20 @@ def logged_at(
     machine: Machine, log: Experiment, signals: Signals, *, pose: Pose | None = None
 ) -> Callable[[Lowpass], Logged]:
     """The same as a function of the cut-off (Hz), in place of that of `signals`: what does not depend on it is done once."""
-    refuse_of_car(machine, "motion of joints")
-    log = with_sensor_channels(machine, with_usual_names(machine, log))
-    if not machine.closed:
-        recorded = prepare(machine, log, signals, pose=pose)
-        return lambda lowpass: Logged(recorded.at(lowpass).motion(), machine.coordinates)
-    measured = measured_positions(machine, log)
-    _check_forces(machine, log)
-    split = determining(machine, measured, log.name)
-    part = prepare(machine, log, signals, pose=pose, positions=measured)
-    return lambda lowpass: _closed(split, part.at(lowpass).motion(), measured, log.name)
+    named = with_usual_names(machine, log)
+    log = with_sensor_channels(machine, named)
+    measured, split = None, None
+    if machine.closed:
+        measured = measured_positions(machine, log)
+        _check_forces(machine, log)
+        split = determining(machine, measured, log.name)
+    recorded = prepare(machine, log, signals, pose=pose, positions=measured)
+
+    def made(lowpass: Lowpass) -> Logged:
+        part = recorded.at(lowpass).motion()
+        return Logged(part, machine.coordinates) if split is None else _closed(split, part, measured or (), log.name)
+
+    return made
 
 
 def _closed(split: Split, part: Motion, measured: Collection[str], name: str) -> Logged:
@@ -175,26 +174,16 @@ def given_motion(split: Split, m: Motion) -> Motion:
 def determining(machine: Machine, measured: Sequence[str], where: str) -> Split:
     """As many of the measured coordinates of a closed machine as determine it, those with an equation of their own first."""
     tree = tree_of(machine)
-    own = tuple(machine.coordinates[k] for k in machine.independent)
-    if set(own) <= set(measured):
-        return splitting(tree)
-    at = assembled(tree)
-    J = equation_values(tree, at.home[None])[0, list(at.rows), : machine.n] * at.unit
-    free = np.linalg.svd(J)[2][len(at.rows) :]  # (freedom, n): ways in which the machine can move at home
-    places = [machine.coordinates.index(c) for c in measured]
-    weights = np.array([ACTUATED_PREFERENCE if c in own else 1.0 for c in measured])
-    if len(places) >= at.freedom:
-        factors = qr(free[:, places] * weights, mode="r", pivoting=True)
-        sizes, order = np.abs(np.diag(np.atleast_2d(factors[0]))), [int(k) for k in factors[-1]]
-        if sizes[at.freedom - 1] > UNDETERMINED_MOTION * sizes[0]:
-            return splitting(tree, [measured[k] for k in sorted(order[: at.freedom])])
-    missing = [c for c in own if c not in measured]
+    split = determined_by(tree, measured)
+    if split is not None:
+        return split
+    own = [machine.coordinates[k] for k in machine.independent]
     raise DataError(
-        f"the positions measured do not determine '{machine.name}', whose loops leave it {at.freedom} degrees of freedom.",
+        f"the positions measured do not determine '{machine.name}', whose loops leave it {assembled(tree).freedom} degrees of freedom.",
         where=where,
         expected=f"channels {', '.join(f'q.{c}' for c in own)}, or others that do",
         found=", ".join(f"q.{c}" for c in measured) or "no position",
-        hint=f"Missing of the former: {', '.join(f'q.{c}' for c in missing)}.",
+        hint=f"Missing of the former: {', '.join(f'q.{c}' for c in own if c not in measured)}.",
     )
 
 
@@ -244,19 +233,3 @@ def _readings(split: Split) -> list[tuple[str, Array]]:
 def _reached(split: Split, q: Array) -> bool:
     still = np.zeros_like(q)
     return closed_or_none(split, Motion(np.arange(float(len(q))), q, still, still)) is not None
-
-
-def closed_or_none(split: Split, part: Motion, near: Array | None = None) -> Motion | None:
-    """The motion of all coordinates from that of the given ones, each sample for itself; None where some cannot be reached, or where
-    they come so near to a singular position that their accelerations do not keep the loops closed.
-
-    Newton's method starts at home, and failing that `near`, (N, n): there are many samples, so none is reached in small steps.
-    """
-    for start in (None,) if near is None else (None, near):
-        try:
-            made = whole_motion(split, part, start, path=False, patient=False, engine="numpy")
-            projection(split.tree, made, "numpy")
-            return made
-        except DataError:
-            continue
-    return None

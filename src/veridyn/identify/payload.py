@@ -37,7 +37,6 @@ from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import Attachment
-from veridyn.model.single_track import refuse_of_car
 from veridyn.spatial.inertia import (
     INERTIAL,
     INERTIAL_UNITS,
@@ -91,7 +90,7 @@ def with_payload(
     known drive gains where they have one, or the uncertainty of a machine goes with it, and so into the deviations of the load. It is in
     formulation tree.
     """
-    refuse_of_car(machine.described if isinstance(machine, Fit) else machine, "load on a body")
+    (machine.described if isinstance(machine, Fit) else machine).need_joints("load on a body")
     known = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
     if missing := known.parameters.missing():
         raise ModelError(

@@ -27,8 +27,8 @@ from veridyn.identify.output_error.log_runs import Hold, check_motions, cut, wit
 from veridyn.identify.output_error.shooting import Law, RunModel, run_model
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
-from veridyn.identify.regression.observation import measured_rows, stream
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling, measured_rows, with_dead_zones
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validation import Validation

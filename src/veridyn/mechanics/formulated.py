@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veridyn.mechanics.formulation import Formulated
-from veridyn.mechanics.natural.formulation import natural_form
+from veridyn.mechanics.natural.formulation import FreedomsForm, PointsForm
 from veridyn.mechanics.tree.formulation import TreeForm
 from veridyn.model.machine import Machine
 
@@ -19,4 +19,6 @@ def formulated(machine: GivenMachine) -> Formulated:
     """A machine in its own formulation."""
     if not isinstance(machine, Machine):
         return machine
-    return in_joints(machine) if machine.formulation == "tree" else natural_form(machine)
+    if machine.formulation == "tree":
+        return in_joints(machine)
+    return FreedomsForm(machine) if machine.prescribed or machine.wheels else PointsForm(machine)

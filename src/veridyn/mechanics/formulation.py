@@ -3,8 +3,7 @@
     machine ─ formulated() ─→ Formulated ─ prepared(settings) ─→ MachineModel: state, inputs → next state, readings, derivatives
 
 A :class:`Formulated` machine knows names, capabilities and how to integrate; a :class:`MachineModel` is the machine over chosen independent
-coordinates, with what is unknown of it. Trees (:mod:`veridyn.mechanics.tree.formulation`) and natural coordinates
-(:mod:`veridyn.mechanics.natural.formulation`) implement both. Who runs a model asks these two and nothing else.
+coordinates, with what is unknown of it. Trees and natural coordinates implement both. Who runs a model asks these two and nothing else.
 """
 
 from __future__ import annotations
@@ -403,20 +402,14 @@ def check_formulation(machine: Machine) -> None:
     elif machine.formulation == "single_track":
         check_car_machine(machine)
     else:
-        from veridyn.mechanics.natural.description.of_machine import (
-            mechanism_of,  # here: most machines are used as trees only
-        )
+        # Here: most machines are used as trees only.
+        from veridyn.mechanics.natural.description.of_machine import mechanism_of
 
         mechanism_of(machine)
 
 
-class OneSet(ABC):
+class OneSet:
     """The part of :class:`~veridyn.mechanics.formulation.MachineModel` that is about sets, where there is only the first."""
-
-    @property
-    @abstractmethod
-    def f(self) -> int:
-        """The number of degrees of freedom."""
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -429,4 +422,4 @@ class OneSet(ABC):
 
     def change(self, at: Instant, to: int) -> Array:
         """d(z, ż)/d(z, ż)."""
-        return np.eye(2 * self.f)
+        return np.eye(2 * at.R.shape[1])

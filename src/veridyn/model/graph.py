@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
+from veridyn.errors import CapabilityError, Fault, Faults, Limit, ModelError, did_you_mean, part_at
 from veridyn.model.car import CarDescription
 from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
@@ -35,6 +35,11 @@ GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
 Formulation = Literal["tree", "natural", "single_track"]
 FORMULATIONS: tuple[str, ...] = get_args(Formulation)
 BodyJoint = Literal["turning", "sliding", "fixed"]
+NO_JOINTS = Limit(
+    "its speed is an input, and its tyres answer to slip angles of axles, not to positions of bodies, so that there are no joints that "
+    "inertias, motors and loops could be computed of",
+    "Such a car can be identified and observed; for inverse dynamics describe bodies, joints and tyres.",
+)
 SIGMA: dict[str, int] = {"turning": 0, "sliding": 1, "fixed": 2}  # σ of paper 000, section III.A
 
 
@@ -124,6 +129,32 @@ class MachineGraph:
 
     def ends(self, joint: Joint) -> tuple[Attachment, Attachment]:
         return self.attachment(joint.a), self.attachment(joint.b)
+
+    def need_joints(self, asked: str) -> None:
+        """Refuse what is `asked` for and made of joints, which a car of a few numbers has not."""
+        if self.car is not None:
+            raise CapabilityError("single_track", asked, *NO_JOINTS, where=self.name)
+
+    @property
+    def without_tree(self) -> tuple[Fault, ...]:
+        """Why no tree carries it, where none does: what the points of natural coordinates say and joints cannot."""
+        description, faults = self.description, Faults()
+        if description is None:
+            return ()
+        faults.extend(description.without_tree)
+        for rack in description.racks:
+            faults.add("a tree has no racks.", where=part_at("rack", rack.name), hint="Use formulation: natural.")
+        joined = {c for joint in self.joints for c in joint.coordinate_names}
+        places = [f"{e.name}.{axis}" for e in (*description.points, *description.vectors) for axis in "xyz"]
+        for name in (*(a.name for a in description.added), *places):
+            if name in self.needed and name not in joined:
+                faults.add(
+                    "it is no coordinate of a joint, and an element, load or sensor uses it.",
+                    where=part_at("coordinate", name),
+                    expected="an angle between two bodies at their turning joint, or a distance along a sliding one",
+                    hint="Use formulation: natural.",
+                )
+        return tuple(faults.found)
 
     @cached_property
     def needed(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ Values of loads are constant unless a simulation or a log gives them. A transmis
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,17 +19,43 @@ from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, with
 from veridyn.model.place import GROUND, Home, Marker, PointRef, check_marker, check_place, moved_place, numbers
 
 
+class Components(ABC):
+    """What all loads have: some numbers, each under a name of its own."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def values(self) -> tuple[float, ...]:
+        """The values of its components as the model has them."""
+
+    @property
+    def components(self) -> int:
+        """How many numbers it has."""
+        return len(self.values)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of its components: its own where it has one, NAME.x and so on where it has several."""
+        count = self.components
+        return (self.name,) if count == 1 else tuple(f"{self.name}.{axis}" for axis in "xyz"[:count])
+
+
 @dataclass(frozen=True)
-class Drive:
+class Drive(Components):
     """A force or torque on a coordinate (N or N*m): a joint's of a tree, an added one in natural coordinates."""
 
     name: str
     coordinate: str
     value: float = 0.0
 
+    @property
+    def values(self) -> tuple[float, ...]:
+        return (self.value,)
+
 
 @dataclass(frozen=True)
-class Force:
+class Force(Components):
     """A force at a place, in the ground's axes (N). On a tree, a body's name stands for the origin of its frame."""
 
     name: str
@@ -38,9 +65,13 @@ class Force:
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", numbers(self.value))
 
+    @property
+    def values(self) -> tuple[float, ...]:
+        return numbers(self.value)
+
 
 @dataclass(frozen=True)
-class Torque:
+class Torque(Components):
     """A torque on a body, in the ground's axes (N*m; one number in the plane), and its reaction on the body `against`."""
 
     name: str
@@ -51,24 +82,12 @@ class Torque:
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", numbers(self.value))
 
+    @property
+    def values(self) -> tuple[float, ...]:
+        return numbers(self.value)
+
 
 Load = Drive | Force | Torque
-
-
-def components(load: Load) -> int:
-    """How many numbers a load has."""
-    return 1 if isinstance(load, Drive) else len(numbers(load.value))
-
-
-def channels(load: Load) -> tuple[str, ...]:
-    """The names of a load's components: its own where it has one, NAME.x and so on where it has several."""
-    count = components(load)
-    return (load.name,) if count == 1 else tuple(f"{load.name}.{axis}" for axis in "xyz"[:count])
-
-
-def values_of(load: Load) -> tuple[float, ...]:
-    """The values of its components as the model has them."""
-    return (load.value,) if isinstance(load, Drive) else numbers(load.value)
 
 
 def drives_of(loads: Sequence[Load]) -> dict[str, str]:

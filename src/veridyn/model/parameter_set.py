@@ -19,6 +19,7 @@ from veridyn.model.coordinates import Coordinates
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import KINDS
 from veridyn.model.link import chained, inverted, is_identity
+from veridyn.model.load import Load
 from veridyn.model.parameters import ParameterSet, State
 from veridyn.model.place import parameter_name
 from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
@@ -159,6 +160,12 @@ class Acted(ABC):
     """What the elements of a machine, or of one of its inner forms, have besides their parameters."""
 
     elements: tuple[Element, ...]
+    loads: tuple[Load, ...]
+
+    @property
+    def load_channels(self) -> tuple[str, ...]:
+        """The names of all components of its loads, in order."""
+        return tuple(name for load in self.loads for name in load.channels)
 
     @property
     @abstractmethod

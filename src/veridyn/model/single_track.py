@@ -171,11 +171,6 @@ def with_exchanged_axles(machine: Machine) -> Machine:
     )
 
 
-NO_JOINTS = Limit(
-    "its speed is an input, and its tyres answer to slip angles of axles, not to positions of bodies, so that there are no joints that "
-    "inertias, motors and loops could be computed of",
-    "Such a car can be identified and observed; for inverse dynamics describe bodies, joints and tyres.",
-)
 PARTS = ("elements", "loads", "controllers", "transmission", "prescribed")  # that a car of a few numbers does not have
 NOT_READ = ("rate", "delay", "bias", "bias_sigma", "bias_walk", "turns")  # what sensors of other machines may have
 NOISES = ("slip_error", "bank", "lateral", "yaw")  # that may be tuned
@@ -210,17 +205,6 @@ def check_car_machine(machine: Machine) -> None:
                     hint="gyro_bias and ay_bias are parameters of the car; a study has the delays of channels.",
                 )
     faults.raise_if_any(ModelError, machine.name)
-
-
-def refuse_car(machine: Machine, form: str) -> None:
-    """A car of a few numbers has no `form`, and the reason."""
-    refuse_of_car(machine, f"form as {form}")
-
-
-def refuse_of_car(machine: Machine, asked: str) -> None:
-    """What is `asked` for is made of joints, which a car of a few numbers has not."""
-    if machine.car is not None:
-        raise CapabilityError("single_track", asked, *NO_JOINTS, where=machine.name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,7 +80,7 @@ class MachineSystem:
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
     place_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H leaves out how a free base turns (equation 89)
     along_tangent: bool = False  # corrections of q by the velocity problem alone, which leaves constraints open (58)
-    steps: Callable[[MachineSystem, float | None, Array | None], CompiledStep | None] | None = None  # by machine code
+    steps: Callable[[MachineSystem, float, Array | None], CompiledStep | None] | None = None  # by machine code
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, Any]] = field(default_factory=list, init=False, repr=False)
     _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
@@ -188,9 +188,9 @@ class MachineSystem:
             self.remember(moved, inputs, step.found)
         return SystemStep(moved, step.found, step.number, step.into, step.onto)
 
-    def compiled_step(self, gate: float | None, about: Array | None = None) -> CompiledStep | None:
+    def compiled_step(self, limit: float, about: Array | None = None) -> CompiledStep | None:
         """Filter steps by machine code, for one caller; `about`: along the tangent at this state. None where there are none such."""
-        return None if self.steps is None else self.steps(self, gate, about)
+        return None if self.steps is None else self.steps(self, limit, about)
 
     def later(self, inputs: Array, dt: float | Array) -> Array | None:
         """The inputs (…, p) of a moment dt (…) seconds later, where none are given then; None without any.

@@ -25,11 +25,9 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.model.experiment import Experiment
-from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
-from veridyn.observe.drifting import with_frozen
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.filters.run import in_order, run, smooth
@@ -39,7 +37,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.model_error import with_density
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup, with_frozen
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import first_positions, measurements_of
 from veridyn.observe.result import Belief, Estimates
@@ -56,7 +54,7 @@ def inputs_in(machine: GivenMachine, names: Sequence[str], where: str) -> tuple[
     nevertheless act on nothing are reported by a warning.
     """
     form = formulated(machine)
-    found, known = form.inputs_in(names), {name for load in form.loads for name in channels(load)}
+    found, known = form.inputs_in(names), {name for load in form.loads for name in load.channels}
     _warn_of_unused([n for n in names if n not in found and (n in known or n.startswith(("force.", "wrench.")))], where)
     return found
 

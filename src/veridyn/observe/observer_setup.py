@@ -24,9 +24,9 @@ from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, require
 from veridyn.mechanics.natural.formulation import PointsForm
+from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise
-from veridyn.observe.drifting import followed_drifts, start_covariance
 from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.filters.filter import ErrorModel, Filter
 from veridyn.observe.filters.machine_step import compiled_step
@@ -35,11 +35,46 @@ from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.model_error import ModelErrorDensity, foreseen_floor, given_model_error, learn_model_error
-from veridyn.observe.process_noise import ProcessNoise, StateNames, as_covariance
+from veridyn.observe.process_noise import DriftingStates, ProcessNoise, StateNames, as_covariance, followed_drifts
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import Estimated, ObserveSettings, ParameterBounds, read_parameters
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
+
+
+def start_covariance(form: Formulated, model: MachineModel, drifts: dict[str, Drift]) -> Uncertainty | None:
+    """The covariance at the start of the drifting and the considered parameters together; None where there are no drifting ones."""
+    if not drifts:
+        return None
+    considered = () if model.uncertainty is None else model.uncertainty.names
+    names = tuple(name for name in model.varying if name in drifts or name in considered)
+    C, known = np.zeros((len(names), len(names))), form.uncertainty
+    if known is not None:
+        here = [k for k, name in enumerate(names) if name in known.names]
+        there = [known.names.index(names[k]) for k in here]
+        C[np.ix_(here, here)] = known.covariance[np.ix_(there, there)]
+    for k, name in enumerate(names):
+        C[k, k] += drifts[name].by ** 2 if name in drifts else 0.0
+    return Uncertainty(names, C)
+
+
+def drifting_states(system: MachineSystem) -> DriftingStates | None:
+    """The drifting parameters of a machine of bodies; None where there are none."""
+    if system.carried is None:
+        return None
+    names = tuple(name for name in system.estimated if name in system.carried.names)
+    places = np.array([2 * system.f + len(system.model.unknown) + system.varying.index(name) for name in names])
+    at = [system.carried.names.index(name) for name in names]
+    return DriftingStates(names, places, system.carried.covariance.diagonal()[at], system.density[places])
+
+
+def with_frozen(system: MachineSystem, estimates: Estimates) -> MachineSystem:
+    """The system with those drifting parameters frozen that the readings of a run along a log do not determine; the same where all are."""
+    drifting = drifting_states(system)
+    if drifting is None:
+        return system
+    frozen = drifting.frozen_along(estimates, system.frozen)
+    return system if len(frozen) == len(system.frozen) else replace(system, frozen=frozen)
 
 
 def machine_system(
@@ -66,7 +101,7 @@ def machine_system(
             hint="Give it some: a section `sensors` in its file, or ObserveSettings(sensors=…).",
         )
     names, estimated = read_parameters(settings.parameters)
-    drifts = followed_drifts(form.drifts, settings, names, form.name)
+    drifts = followed_drifts(form.drifts, settings.drifts, names, form.name)
     names = (*names, *drifts)
     estimated |= {name: Estimated(0.0, drift.density) for name, drift in drifts.items()}
     model, q, qd = form.prepared(
@@ -215,8 +250,8 @@ class Linearised:
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
         return self.sense(x, u, t), self.system.sense_and_jacobian(self.at, u, t)[1]
 
-    def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        return self.system.compiled_step(gate, self.at)
+    def compiled_step(self, limit: float) -> CompiledStep | None:
+        return self.system.compiled_step(limit, self.at)
 
     def sensor_noise(self, t: float) -> Array:
         return self.system.sensor_noise(t)

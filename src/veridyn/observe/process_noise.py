@@ -5,6 +5,22 @@
 
 W is a spectral density: the unit of the state, squared, per second. A standard deviation, or a density where a variance is
 meant, is off by orders of magnitude, so the functions here say which of them they take.
+
+Parameters that drift while a machine is used walk as well. They are followed with the state, unless the log does not determine them:
+
+    θ̇ = w,  E[w(t) w(s)] = by²/within δ(t − s),    P_θθ(0) = Σ_θθ + by²,    P_θκ(0) = Σ_θκ
+
+Σ is the covariance that the machine has from its fit, with all that θ has in common with the parameters κ that are considered: the log is
+taken to begin `within` seconds after the logs of the fit. A parameter is determined where the readings bring its deviation below
+`DETERMINED` of what it would be without them,
+
+    P_θθ(t) < DETERMINED² (P_θθ(0) + t by²/within)        at some time of the log
+
+One that is not, such as friction of a joint that stands still, is frozen: no reading corrects it, so that errors of the model are not taken
+for its drift, and its uncertainty enters the bands as that of considered parameters does (S. F. Schmidt, 1966). Beside a running machine
+there is no log that says so in advance. There all drifting parameters begin frozen, a second filter follows them, and each is released when
+that one has determined it.
+
 Reference: C. F. Van Loan, "Computing integrals involving the matrix exponential", IEEE TAC 23 (1978) 395-404.
 """
 
@@ -15,13 +31,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.model.parameters import Drift
+from veridyn.observe.result import Estimates
 
 ASYMMETRY = 1e-9  # largest |P − Pᵀ| and smallest −eigenvalue of the correlations that count as rounding
+DETERMINED = 0.5  # of the deviation without readings
 Size = float | Mapping[str, float]
 
 
@@ -265,3 +284,43 @@ def van_loan(A: ArrayLike, W: ArrayLike, dt: float) -> tuple[Array, Array]:
     E: Array = np.asarray(expm(np.block([[-A, W], [np.zeros((n, n)), A.T]]) * dt), dtype=np.float64)
     F = E[n:, n:].T
     return F, symmetric(F @ E[:n, n:])
+
+
+@dataclass(frozen=True, eq=False)
+class DriftingStates:
+    """Drifting parameters by `names`: their `places` among the states, variances `before` any reading, and densities of their walks."""
+
+    names: tuple[str, ...]
+    places: NDArray[np.intp]
+    before: Array
+    density: Array
+
+    def determined(self, P: Array, t: Array) -> tuple[str, ...]:
+        """Those whose deviation some reading brought below `DETERMINED` of what it would be without; P (N, n, n) at the times t (N,) since
+        the first reading."""
+        without = self.before + np.multiply.outer(t, self.density)
+        reached = np.any(P[:, self.places, self.places] < DETERMINED**2 * without, axis=0)
+        return tuple(self.names[k] for k in np.flatnonzero(reached).tolist())
+
+    def frozen_along(self, estimates: Estimates, frozen: tuple[str, ...]) -> tuple[str, ...]:
+        """Those that were frozen in a run, and those that its readings did not determine."""
+        determined = self.determined(estimates.P, estimates.t - estimates.t[0])
+        return tuple(name for name in self.names if name in frozen or name not in determined)
+
+
+def followed_drifts(
+    marked: Mapping[str, Drift], chosen: bool | Sequence[str], estimated: tuple[str, ...], machine: str
+) -> dict[str, Drift]:
+    """The drifting parameters that are estimated by default, of those `chosen`: without the ones whose estimation is described."""
+    faults = Faults()
+    for name in () if isinstance(chosen, bool) else chosen:
+        if name not in marked:
+            faults.add(
+                f"'{name}' is not marked as drifting.",
+                where="ObserveSettings.drifts",
+                expected="parameters under drifts in the model file",
+                hint=did_you_mean(name, [*marked]),
+            )
+    faults.raise_if_any(ModelError, machine)
+    names = [n for n in marked if chosen is True or (chosen is not False and n in chosen)]
+    return {name: marked[name] for name in names if name not in estimated}

@@ -189,7 +189,7 @@ class ObserveSettings(Settings):
     drifts : bool or names
         Estimate the parameters that the machine marks as drifting (section ``parameters: drifts`` of its file) with the state: all of them,
         the default, or those that are named. One that a log does not determine keeps its value, and its uncertainty enters the bands;
-        see :mod:`veridyn.observe.drifting`. An ``Observer`` has no log that shows it, and estimates all.
+        see :mod:`veridyn.observe.process_noise`. An ``Observer`` has no log that shows it, and estimates all.
 
     Examples
     --------

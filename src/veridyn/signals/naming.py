@@ -241,8 +241,9 @@ def with_sensor_channels(tree: MachineParts, log: Experiment) -> Experiment:
     """The same log with what the sensors and drives of the machine recorded under the names that a motion is made from."""
     found: dict[str, Channel] = {}
     for sensor in sorted(tree.sensors, key=lambda s: s.variance):
-        if all(name in log for name in sensor.channels(3)):
-            for channel in _readings(tree, sensor, log):
+        names = sensor.channels(3)
+        if all(name in log for name in names):
+            for channel in _readings(tree, sensor, names, log):
                 found.setdefault(channel.name, channel)
     for load in tree.loads:
         if isinstance(load, Drive) and load.name in log:
@@ -254,9 +255,8 @@ def with_sensor_channels(tree: MachineParts, log: Experiment) -> Experiment:
     return log.replacing(*(channel for name, channel in found.items() if name not in log))
 
 
-def _readings(tree: MachineParts, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
-    """What a sensor measures of the motion itself; nothing where it measures something else."""
-    names = sensor.channels(3)
+def _readings(tree: MachineParts, sensor: Sensor, names: Sequence[str], log: Experiment) -> Iterator[Channel]:
+    """What a sensor measures of the motion itself in its channels; nothing where it measures something else."""
     t = log[names[0]].t - sensor.delay
     if sensor.kind in ("coordinate", "rate"):
         values = log[names[0]].values - sensor.bias

@@ -30,7 +30,6 @@ from veridyn.mechanics.natural.channels import exact_readings as natural_reading
 from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.system.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -285,7 +284,7 @@ def mechanism_truth(run: MechanismRun) -> Experiment:
             channel = f"{prefix}.{name}"
             found[channel] = Channel(channel, motion.t, values[:, k], m.unit_of(name) + per)
     for load in m.loads:
-        for k, name in enumerate(channels(load)):
+        for k, name in enumerate(load.channels):
             channel, unit = f"load.{name}", m.force_unit(load.name)
             found[channel] = Channel(channel, motion.t, run.loads[load.name][:, k], unit)
     return Experiment(found, f"simulation of {m.name}", {"source": "simulated", "machine": m.name})

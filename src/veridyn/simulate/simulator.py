@@ -36,7 +36,7 @@ from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.load import Drive, Force, channels
+from veridyn.model.load import Drive, Force
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Choice, chosen_sensors
@@ -246,7 +246,7 @@ def record(
     if imperfections is None:
         recorded = INPUTS if chosen else (*MOTION, *INPUTS)
         kept = {p: Imperfection() for p in recorded if any(fnmatchcase(n, p) for n in truth)}
-        acting = [name for load in machine.loads for name in channels(load)]
+        acting = list(machine.load_channels)
         held = [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
         others = Imperfections({**kept, **{n: Imperfection() for n in (*acting, *held) if n in truth}})
     else:
@@ -284,7 +284,7 @@ def _truth(machine: Machine, trajectory: Trajectory) -> Iterator[tuple[str, Arra
         elif m.forces is not None and machine.actuated[k] and name not in driven:
             yield f"force.{name}", m.forces[:, k], "N*m" if turning[k] else "N"
     for load in loads:
-        for k, name in enumerate(channels(load) if load.name in trajectory.loads else ()):
+        for k, name in enumerate(load.channels if load.name in trajectory.loads else ()):
             yield name, trajectory.loads[load.name][:, k], "N" if isinstance(load, Force) else "N*m"
     if m.base is not None:
         rates = {"omega": "rad/s", "omega_dot": "rad/s^2", "acceleration": "m/s^2", "velocity": "m/s"}

@@ -34,10 +34,9 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.structure import KNOW_LOOPS, OPEN_ONLY
-from veridyn.model.graph import FORMULATIONS
+from veridyn.model.graph import FORMULATIONS, NO_JOINTS
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.single_track import NO_JOINTS
 from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
 from veridyn.observe.filters.methods import FILTERS, Smoother

@@ -16,7 +16,8 @@ from veridyn.mechanics.system import integrate as module
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.fixed_steps import CLOSING_RATE, stepped_by_python
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.tree.loops.assembly import assembled, loop_values
+from veridyn.mechanics.tree.loops.assembly import assembled
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.tree import Tree

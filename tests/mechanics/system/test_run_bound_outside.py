@@ -18,7 +18,7 @@ from veridyn.machines import delta, linkage
 from veridyn.mechanics.ground.road import Bump, Plane
 from veridyn.mechanics.system import integrate as module
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory, integrate
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree

@@ -11,6 +11,7 @@ from strangers.random_trees import random_tree
 from strangers.tree_models import model, moving, small_arm, stateful_model
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.formulation import TreeQuantities
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
@@ -180,7 +181,7 @@ def _check_derivatives(m: TreeModel, x: np.ndarray, v: np.ndarray, u: np.ndarray
 
 
 def test_the_force_of_a_drive_is_that_of_inverse_dynamics() -> None:
-    tree = small_arm().without_elements(["g"])
+    tree = tree_of(small_arm()).without_elements(["g"])
     m = tree_model(tree, unknown=None)
     x, v, u = np.array([0.3, -0.5]), np.array([0.8, -1.1]), np.array([1.5, -0.4])
     at = m.instant(x, v, u, m.loads({"force.lower": 2.0}))

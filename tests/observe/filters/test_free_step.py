@@ -173,7 +173,7 @@ def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None
     system, q, qd = made(error_model, () if error_model == "integrator" else PUSHED)
     b = system.belief(q, qd, 0.0)
     b = Belief(b.x, np.diag(b.P) if b.P.ndim == 1 else b.P, 0.0)
-    code = FreeStep(system, None)
+    code = FreeStep(system, np.inf)
     other, flags, acting = b, np.zeros(len(system.outputs), dtype=np.int8), ACTING
     for k in range(3):
         after = system.later(acting, 2e-3)
@@ -239,7 +239,7 @@ def _steered(s: float) -> Array:
 def test_a_full_circle_is_survived() -> None:
     """Nobody measures: the machine drives once round and on, all constraints closed, and no attitude is singular."""
     system, q, qd = made("integrator", ())
-    code = FreeStep(replace(system, longest=4e-3), None)
+    code = FreeStep(replace(system, longest=4e-3), np.inf)
     code.refresh(50)
     b = system.belief(q, qd, 0.0)
     b = Belief(b.x, np.zeros((len(system.states), len(system.states))), 0.0)

@@ -11,8 +11,7 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.identify.base import base_parameters
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, loop_jacobian
 from veridyn.papers.hexapod.machine import (
     LEADS,
     LEGS,

@@ -10,9 +10,8 @@ import pytest
 from studies.arm_simulation import ARM, FREE, LED, PUSHED, REPOSITORY, STUDIES, frictionless, written
 from veridyn.errors import DataError, FileError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.loops.assembly import loop_values
-from veridyn.mechanics.tree.loops.closure import closed_home
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closing import loop_values
+from veridyn.mechanics.tree.loops.closure import closed_home, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.model.motion import Motion

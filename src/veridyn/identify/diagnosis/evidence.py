@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments, columns_of, independent, squares
-from veridyn.identify.logged import closed_or_none
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.loops.closure import closed_or_none
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined

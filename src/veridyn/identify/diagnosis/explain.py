@@ -16,10 +16,11 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.diagnosis.columns import DIFFERENCE
 from veridyn.identify.diagnosis.evidence import SAMPLES
 from veridyn.identify.diagnosis.plausible import CONFIGURATIONS
-from veridyn.identify.logged import closed_or_none, given_motion
+from veridyn.identify.logged import given_motion
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.loops.closure import closed_or_none
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.rules import freedom_of
 from veridyn.model.coordinates import Rows

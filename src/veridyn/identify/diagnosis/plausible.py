@@ -19,7 +19,7 @@ from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.replacements import DEGREES
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import loop_jacobian
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.findings import SLOWEST_CLOCK, too_fast

@@ -28,7 +28,7 @@ from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import regressor
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import loop_jacobian
 from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -126,7 +126,7 @@ def design_excitation(
     >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
     (0.2, 5.0, True)
     """
-    shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *machine.rows))
+    shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated"))
     if periods < 1 or starts < 1:
         raise DataError("at least one period and one start are needed.", where="design_excitation")
     random = rng or np.random.default_rng(0)

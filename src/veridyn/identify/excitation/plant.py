@@ -27,17 +27,8 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.tree.dynamics.derivatives import open_adjoint, regressor_adjoint
 from veridyn.mechanics.tree.dynamics.engine import Buffer, compiled, filled
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
-from veridyn.mechanics.tree.loops.assembly import (
-    CLOSED_TOLERANCE_M,
-    Split,
-    check_regular,
-    inverse,
-    loop_values,
-    newton,
-    refuse_unreachable,
-    slopes,
-    splitting,
-)
+from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, splitting
+from veridyn.mechanics.tree.loops.closing import loops_at, newton, refuse_open
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -314,23 +305,15 @@ class ClosedPlant(MachinePlant):
         return kept
 
     def _solved(self, X: Array) -> _State:
-        machine, split = self.machine, self.split
-        q = self._begin(X[0])
+        split, q = self.split, self._begin(X[0])
         q[:, split.given] = X[0]
         residual = newton(split, q, CLOSED_TOLERANCE_M, "compiled")[1]
-        if not (residual <= CLOSED_TOLERANCE_M).all():
-            k = int(np.argmin(residual <= CLOSED_TOLERANCE_M))
-            refuse_unreachable(split, q[k], k)
-        still = loop_values(split.tree, q, engine="compiled")
-        B, condition, sign = inverse(split, still)
-        check_regular(split, q, condition, sign, split.sign)
-        S = np.zeros((len(q), machine.n, len(self.at)))
-        S[:, split.given] = np.eye(len(self.at))
-        S[:, split.solved] = slopes(split, still, B)
+        refuse_open(split, q, residual, CLOSED_TOLERANCE_M)
+        at = loops_at(split, q, "compiled").check(split.sign)
+        S, B = at.jacobian, at.inverted
         qd = np.einsum("nij,nj->ni", S, X[1])
         qdd = np.einsum("nij,nj->ni", S, X[2])
-        bias = loop_values(split.tree, q, qd, "compiled")[:, split.rows, machine.n + 1]
-        qdd[:, split.solved] -= np.einsum("nij,nj->ni", B, bias)
+        qdd[:, split.solved] -= np.einsum("nij,nj->ni", B, at.bias(qd, "compiled"))
         self._near["q"] = q
         return _State(Motion(np.arange(len(q), dtype=np.float64), q, qd, qdd), S, B)
 

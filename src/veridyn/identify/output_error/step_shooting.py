@@ -17,6 +17,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.identify.output_error.log_runs import Hold, Runs
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.steps.march import shoot
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
@@ -191,7 +192,11 @@ def step_shooting(
     """
     names = [machine.parameters.names[c] for c in varying]
     model = tree_model(
-        machine, varying=[*names, *constants], wrenches=wrenches, friction_speed=friction_speed, parameters=values
+        tree_of(machine),
+        varying=[*names, *constants],
+        wrenches=wrenches,
+        friction_speed=friction_speed,
+        parameters=values,
     )
     known = {c.name: c.value for c in machine.constants}
     return StepShooting(

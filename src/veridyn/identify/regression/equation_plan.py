@@ -23,7 +23,8 @@ from veridyn.identify.regression.compiled_stream import (
 from veridyn.identify.regression.factor import RowFactor, accumulate, empty, one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, check_equations, driven
 from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
-from veridyn.mechanics.tree.loops.dynamics import open_rows, projection
+from veridyn.mechanics.tree.loops.closure import projection
+from veridyn.mechanics.tree.loops.dynamics import open_rows
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine

@@ -28,7 +28,7 @@ from veridyn.errors import DataError, DeviceError
 from veridyn.identify.base import group
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_order, one_blas_thread, triangle_of
-from veridyn.identify.regression.sampling import Sampling, driven, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling, measured_rows, with_dead_zones
 from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.mechanics.tree.dynamics.engine import Engine
@@ -123,25 +123,6 @@ def _fewer_columns(
     if not worthwhile(plan.columns, fewer.columns):
         return None
     return (fewer, rule) if work >= MIN_SAMPLES or fewer.pays("auto", motion, 0) else None
-
-
-def measured_rows(machine: Machine, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
-    """The rows without those of prescribed coordinates whose force no motion has, and a note for each; rows given by name all stay."""
-    if not machine.prescribed or rows not in ("all", "joints", "actuated"):
-        return rows, ()
-    forces = [m.forces for m in motions]
-    missing = [
-        machine.coordinates[k]
-        for k in machine.held
-        if machine.coordinates[k] not in driven(machine) and all(f is None or np.isnan(f[:, k]).all() for f in forces)
-    ]
-    if not missing:
-        return rows, ()
-    named = [machine.rows[r] for r in machine.select_rows(rows)]
-    notes = tuple(
-        f"row '{c}' is not used: the coordinate is prescribed, and its force is not measured" for c in missing
-    )
-    return [r for r in named if r not in missing], notes
 
 
 def samples_of(motions: Sequence[Motion]) -> int:

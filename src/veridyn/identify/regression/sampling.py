@@ -136,6 +136,25 @@ class Sampling:
         return found
 
 
+def measured_rows(machine: Machine, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
+    """The rows without those of prescribed coordinates whose force no motion has, and a note for each; rows given by name all stay."""
+    if not machine.prescribed or rows not in ("all", "joints", "actuated"):
+        return rows, ()
+    forces = [m.forces for m in motions]
+    missing = [
+        machine.coordinates[k]
+        for k in machine.held
+        if machine.coordinates[k] not in driven(machine) and all(f is None or np.isnan(f[:, k]).all() for f in forces)
+    ]
+    if not missing:
+        return rows, ()
+    named = [machine.rows[r] for r in machine.select_rows(rows)]
+    notes = tuple(
+        f"row '{c}' is not used: the coordinate is prescribed, and its force is not measured" for c in missing
+    )
+    return [r for r in named if r not in missing], notes
+
+
 def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
     """The sampling with a speed for each coordinate or element in place of one number for all or of "auto"."""
     zone = how.dead_zone

@@ -38,7 +38,7 @@ from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.load import Drive, Torque, channels
+from veridyn.model.load import Drive, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import QUARTER_TURN, Marker, frame
 from veridyn.model.point_parts import Angle
@@ -275,7 +275,7 @@ def inputs_on_points(machine: Machine, names: Sequence[str]) -> tuple[str, ...]:
     """Those of the channels of a log that act on a machine in natural coordinates."""
     found = [*motor_names(machine), *(f"signal.{e.signal}" for e in machine.elements if e.kind == "drive_gain")]
     found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
-    found += [name for load in machine.loads for name in channels(load)]
+    found += machine.load_channels
     for link in machine.links:
         six = [f"{WRENCH}{link.name}.{row}" for row in WRENCH_ROWS]
         found += six if all(name in names for name in six) else []

@@ -43,7 +43,6 @@ from veridyn.mechanics.natural.steps.minimal import minimal
 from veridyn.mechanics.natural.steps.model import Charts, NaturalModel
 from veridyn.mechanics.natural.virtual import FreeQuantity, PointsQuantity
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
-from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
@@ -251,8 +250,3 @@ class FreedomsForm(_Natural):
     def quantity(self, model: FreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> FreeQuantity:
         """A virtual sensor on the machine."""
         return FreeQuantity(model, name, kind, on)
-
-
-def natural_form(machine: Machine) -> PointsForm | FreedomsForm:
-    """A machine in natural coordinates."""
-    return FreedomsForm(machine) if machine.prescribed or machine.wheels else PointsForm(machine)

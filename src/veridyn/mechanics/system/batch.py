@@ -33,7 +33,7 @@ from veridyn.mechanics.system.run_layout import usual_lanes
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method
 from veridyn.mechanics.tree.dynamics import gpu
 from veridyn.mechanics.tree.dynamics.instant import ActingInputs
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree

@@ -21,8 +21,7 @@ from scipy.interpolate import CubicSpline, PPoly
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import closed_motion, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import element_rows
 from veridyn.mechanics.tree.recursion.inputs import complete_values, state_of

@@ -37,12 +37,11 @@ from veridyn.mechanics.system.stepper import adaptive_path, check_size, march, t
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
 from veridyn.mechanics.tree.dynamics.instant import ActingInputs, StateAccelerations, StateRates
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.load import components
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
@@ -100,7 +99,7 @@ def check_given_loads(system: ActingInputs, start: float) -> None:
     if system.inputs.loads is None:
         return
     tree, faults = system.tree, Faults()
-    sizes = {load.name: components(load) for load in tree.loads}
+    sizes = {load.name: load.components for load in tree.loads}
     for name, value in system.inputs.loads(start).items():
         if name not in sizes:
             faults.add(f"there is no load '{name}'.", where="Inputs.loads", hint=did_you_mean(name, list(sizes)))

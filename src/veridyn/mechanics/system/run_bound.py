@@ -40,7 +40,7 @@ from veridyn.mechanics.tree.loops.dynamics import MAX_NEWTON_STEPS, REGULAR_RCON
 from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies
 from veridyn.mechanics.tree.steps.record import TreeRecord, as_pointer, call_kernel, connect, view
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.load import Load, components
+from veridyn.model.load import Load
 
 Numbers = NDArray[np.int64]
 Acting = Callable[[float, Array, Array], None]
@@ -123,7 +123,7 @@ class Outside:
         led, wheels, rows = self.header(tree)
         return {
             "LED_MOTION": 3 * led, "FREED": tree.n, "ROAD": len(self.road), "PLACES": 2 * wheels,
-            "WRENCHES": 6 * len(self.bodies), "LOADS": sum(components(load) for load in self.loads), "PUSHED": rows, "ROOT_WRENCH": 6,
+            "WRENCHES": 6 * len(self.bodies), "LOADS": sum(load.components for load in self.loads), "PUSHED": rows, "ROOT_WRENCH": 6,
         }  # fmt: skip
 
     def lists(self, tree: Tree) -> list[list[int]]:
@@ -133,7 +133,7 @@ class Outside:
 
     def places(self, tree: Tree, at: Mapping[str, int]) -> dict[str, int]:
         """Where kernels find wrenches and loads."""
-        found = {f"c.{i}": at["LOADS"] + i for i in range(sum(components(load) for load in self.loads))}
+        found = {f"c.{i}": at["LOADS"] + i for i in range(sum(load.components for load in self.loads))}
         for i, j in enumerate(self.bodies):
             start = at["ROOT_WRENCH"] if j == 0 and self.loads and tree.base == "free" else at["WRENCHES"] + 6 * i
             found |= {f"{kind}.{j}.{axis}": start + 3 * (kind == "m") + axis for kind in "fm" for axis in range(3)}

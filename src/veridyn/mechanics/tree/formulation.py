@@ -29,7 +29,7 @@ from veridyn.mechanics.formulation import (
 )
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
@@ -41,7 +41,7 @@ from veridyn.mechanics.tree.steps.statement import input_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.graph import placed_sensor
-from veridyn.model.load import Drive, Force, Torque, channels, components
+from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.parameters import Drift
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
@@ -153,7 +153,7 @@ class TreeQuantities:
         if kind == "s":
             return after + outside.index(f"signal.{rest}")
         if kind == "c":
-            return after + len(outside) - sum(components(load) for load in model.tree.loads) + int(rest)
+            return after + len(outside) - sum(load.components for load in model.tree.loads) + int(rest)
         if kind in ("f", "m"):
             body, _, axis = rest.partition(".")
             return after + 6 * model.kernels.bodies.index(int(body)) + int(axis) + (3 if kind == "m" else 0)
@@ -378,7 +378,7 @@ class TreeForm(Formulated):
         own = {state.name for state in tree.states}
         found += [f"signal.{name}" for name in tree.signals if name not in own]
         found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
-        found += [name for load in tree.loads for name in channels(load)]
+        found += tree.load_channels
         for body in tree.bodies:
             six = [f"{WRENCH}{body.name}.{row}" for row in WRENCH_ROWS]
             found += six if all(name in names for name in six) else []
@@ -406,7 +406,7 @@ class TreeForm(Formulated):
         Inputs: force.C, signal.S, wrench.B.fx … mz, or components of loads; all six components of a wrench.
         """
         tree, s = self.tree, settings
-        loads = {name: load for load in tree.loads for name in channels(load)}
+        loads = {name: load for load in tree.loads for name in load.channels}
         forces: tuple[str, ...] | None = None
         pushed: tuple[str, ...] = ()
         if s.unknown is not None:

@@ -23,17 +23,16 @@ import numpy as np
 
 from veridyn.arguments import ArgumentChecks, classes_in
 from veridyn.arrays import Array
-from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.errors import ModelError
 from veridyn.lazy import above
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.coordinates import PLANAR_BASE, Carrier
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body, Loop, MachineGraph, placed_load, placed_sensor, unique
-from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
+from veridyn.model.link import COURSES, Joint, chained, inverted, is_identity
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import GROUND, Attachment
-from veridyn.model.single_track import refuse_car
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.rotations import MDH, Placement
 
@@ -54,7 +53,7 @@ def tree_of(machine: Machine | Tree) -> Tree:
         return machine
     kept = machine.forms.get(FORM)
     if not isinstance(kept, Tree):
-        refuse_car(machine, "a tree")
+        machine.need_joints("form as a tree")
         kept = machine.forms[FORM] = _made(machine)
     return kept
 
@@ -85,10 +84,8 @@ def spanned_tree(machine: Machine) -> Tree:
 
     Racks, and coordinates that no joint has, are refused by name: they belong to natural coordinates.
     """
-    faults = Faults()
-    if machine.description is not None:
-        _refuse_described(machine, faults)
-    faults.raise_if_any(ModelError, machine.name)
+    if machine.without_tree:
+        raise ModelError(machine.without_tree, machine.name)
     spanning, base = machine.described.spanning, machine.root
     taken = set(machine.by_name)
     bodies: list[Body] = []
@@ -101,7 +98,7 @@ def spanned_tree(machine: Machine) -> Tree:
         name=machine.name,
         base="free" if base else "fixed",
         gravity=machine.gravity,
-        inertia={link.name: link.ten for link in machine.links if _has_inertia(machine, link)},
+        inertia={k.name: k.ten for k in machine.links if k.real and k.inertia is not None and machine.stated is None},
         elements=machine.elements,
         transmission=machine.transmission,
         loops=[_loop(machine, joint) for joint in spanning.cut if joint.kind != "floating"],
@@ -112,14 +109,6 @@ def spanned_tree(machine: Machine) -> Tree:
     )
     tree = tree if machine.stated is None else tree.with_parameters(machine.stated)
     return tree if machine.uncertainty is None else replace(tree, uncertainty=machine.uncertainty)
-
-
-def _has_inertia(graph: MachineGraph, link: Link) -> bool:
-    """Whether a tree is built with the inertia of a link: stated parameters, as a fit gives them, may be those of no physical body."""
-    if not link.real or link.inertia is None:
-        return False
-    ten = link.ten
-    return graph.stated is None or not (np.isinf(ten).any() or (np.isfinite(ten).all() and broken_law(ten)))
 
 
 def _bodies(graph: MachineGraph, name: str, carrier: Carrier, taken: set[str], free: bool) -> list[Body]:
@@ -199,27 +188,6 @@ def _loop(graph: MachineGraph, joint: Joint) -> Loop:
         Attachment(e.body, Placement(e.placement.rotation, e.placement.position)) for e in graph.ends(joint)
     )
     return Loop(joint.name, joint.kind, first, second, joint.length)
-
-
-def _refuse_described(graph: MachineGraph, faults: Faults) -> None:
-    """What the points of natural coordinates say and a tree cannot."""
-    description = graph.description
-    assert description is not None
-    faults.extend(description.without_tree)
-    for rack in description.racks:
-        faults.add("a tree has no racks.", where=part_at("rack", rack.name), hint="Use formulation: natural.")
-    joined = {c for joint in graph.joints for c in joint.coordinate_names}
-    places = [f"{e.name}.{axis}" for e in (*description.points, *description.vectors) for axis in "xyz"]
-    for name in (*(a.name for a in description.added), *places):
-        if name in graph.needed and name not in joined:
-            faults.found.append(
-                Fault(
-                    "it is no coordinate of a joint, and an element, load or sensor uses it.",
-                    where=part_at("coordinate", name),
-                    expected="an angle between two bodies at their turning joint, or a distance along a sliding one",
-                    hint="Use formulation: natural.",
-                )
-            )
 
 
 def machine_of_tree(tree: Tree) -> Machine:

@@ -42,7 +42,7 @@ from veridyn.mechanics.tree.steps.statement import Base, Column, input_of, load_
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Loop
-from veridyn.model.load import Drive, Force, components
+from veridyn.model.load import Drive, Force
 from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.algebra import (
     IDENTITY,
@@ -271,8 +271,8 @@ class _Made:
     def _push_loads(self) -> None:
         number = 0
         for load in self.tree.loads:
-            c: Vec = tuple(self.s.graph.input(f"c.{number + k}") for k in range(components(load)))  # pyright: ignore[reportAssignmentType]
-            number += components(load)
+            c: Vec = tuple(self.s.graph.input(f"c.{number + k}") for k in range(load.components))  # pyright: ignore[reportAssignmentType]
+            number += load.components
             if isinstance(load, Drive):
                 continue  # along the axis of a joint
             v = rotate_back(self.R, c)

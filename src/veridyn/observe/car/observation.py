@@ -38,13 +38,12 @@ from veridyn.observe.car.system import (
 )
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.observability import ExtraSensor
-from veridyn.observe.drifting import DriftingStates, followed_drifts
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import EKF, UKF, Smoother, filter_of, refuse_smoother
 from veridyn.observe.filters.run import Smoothed, in_order, run, smooth
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation, Reading, Virtual
-from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.process_noise import DriftingStates, ProcessNoise, followed_drifts
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings, ParameterBounds
 from veridyn.observe.streaming.stream import as_vector
@@ -378,7 +377,7 @@ def observe_car(
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
     readings = readings.without_repeats(given.frozen_after)
     estimate = tuple(given.parameters)
-    drifts = followed_drifts(car.parameters.drifts, given, estimate, car.name)
+    drifts = followed_drifts(car.parameters.drifts, given.drifts, estimate, car.name)
     return follow_car(chosen, car, readings, noise, estimate, given.consider, drifts, progress)
 
 
@@ -388,7 +387,7 @@ def car_beside(machine: Machine, method: Filter | str, settings: ObserveSettings
     refuse_smoother(how)
     outputs = [s.name for s in car.sensors]
     estimate = tuple(settings.parameters)
-    drifts = followed_drifts(car.parameters.drifts, settings, estimate, car.name)
+    drifts = followed_drifts(car.parameters.drifts, settings.drifts, estimate, car.name)
     return how, car_under_filter(car, noise, outputs, 0.0, estimate, settings.consider, drifts)
 
 

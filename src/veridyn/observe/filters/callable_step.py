@@ -216,7 +216,7 @@ def is_compiled(function: Any) -> bool:
     return isinstance(function, Dispatcher) or hasattr(function, AT_ADDRESS)
 
 
-def callable_step(system: Callables, gate: float | None, wholly: bool) -> CompiledStep | None:
+def callable_step(system: Callables, limit: float, wholly: bool) -> CompiledStep | None:
     """Steps by machine code; whole ones where f, F, h and H are compiled (numba), and noises and geometry are plain.
 
     Otherwise, unless they are to be so `wholly`, with everything but the four functions compiled; None where a derivative is missing or
@@ -226,19 +226,19 @@ def callable_step(system: Callables, gate: float | None, wholly: bool) -> Compil
         return None
     plain = not callable(system.Q) and not callable(system.R) and system.reading_error is None
     if plain and all(is_compiled(function) for function in (system.f, system.F, system.h, system.H)):
-        return CallableStep(system, gate)
-    return None if wholly or system.F is None or system.H is None else PlainStep(system, gate)
+        return CallableStep(system, limit)
+    return None if wholly or system.F is None or system.H is None else PlainStep(system, limit)
 
 
 class CallableStep(CompiledStep):
     """Steps of a system whose f, F, h and H are compiled."""
 
-    def __init__(self, system: Continuous | Discrete, gate: float | None) -> None:
+    def __init__(self, system: Continuous | Discrete, limit: float) -> None:
         n, m, integrator = len(system.states), len(system.outputs), getattr(system, "integrator", None)
         R = np.zeros((m, m)) if callable(system.R) else np.asarray(system.R)
         rows = SensorRows(R, np.zeros(m), np.zeros((m, 0)), np.zeros(m, dtype=np.bool_))
         density, longest = np.zeros(0), float(getattr(system, "step", np.inf))
-        super().__init__(callable_steps, filter_record(system, n, 0, gate, rows, density, longest))
+        super().__init__(callable_steps, filter_record(system, n, 0, limit, rows, density, longest))
         functions, self._held = self._functions(system)
         square = {name: np.zeros((n, n)) for name in ("A", "S", "slopes", "totals", "local")}
         self._parts = CallableFilter(
@@ -310,8 +310,8 @@ class CallableStep(CompiledStep):
 class PlainStep(CallableStep):
     """Steps of a system of plain Python functions, with the algebra between them compiled."""
 
-    def __init__(self, system: Continuous | Discrete, gate: float | None) -> None:
-        super().__init__(system, gate)
+    def __init__(self, system: Continuous | Discrete, limit: float) -> None:
+        super().__init__(system, limit)
         self._system, self._one_matrix = system, np.eye(len(system.states))
 
     def _functions(self, system: Continuous | Discrete) -> tuple[NDArray[np.int64], list[object]]:

@@ -22,7 +22,7 @@ from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, co
 from veridyn.observe.filters.correction import DONE, Corrected, corrected_of, project, put_results
 from veridyn.observe.filters.covariance import all_finite, gather, noise, transition
 from veridyn.observe.filters.robust_gate import Gated, correct_through, gated_of, rescale, restore
-from veridyn.observe.filters.update import CompiledPassage, Passage, PassageLayout, threshold
+from veridyn.observe.filters.update import CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ParameterBounds
 from veridyn.observe.system import System
@@ -243,7 +243,7 @@ def filter_record(
     system: System,
     numbers: int,
     acting: int,
-    gate: float | None,
+    limit: float,
     readings: SensorRows,
     density: Array,
     longest: float,
@@ -251,14 +251,14 @@ def filter_record(
 ) -> FilterRecord:
     """The record of a filter on a system whose state has so many numbers, and on which so many act.
 
-    `gate`: the probability that a good reading passes, None without a gate.
+    `limit`: what ν²/s of a reading that passes the gate stays below, infinite without a gate.
     """
     n, m = len(system.states), len(system.outputs)
     bounds: ParameterBounds | None = getattr(system, "bounds", None)
     none = np.zeros(0, dtype=np.int64)
     square = {name: np.zeros((n, n)) for name in ("P", "F", "Q", "G", "added", "product")}
     return FilterRecord(
-        settings=StepSettings(error_model, longest, np.inf if gate is None else threshold(gate)),
+        settings=StepSettings(error_model, longest, limit),
         density=as_rows(density),
         bias=as_rows(readings.bias),
         selector=as_rows(readings.selector),

@@ -29,6 +29,7 @@ from veridyn.observe.filters.update import (
     Stepped,
     correct,
     noise_of_readings,
+    threshold,
 )
 from veridyn.observe.measurements import Codes
 from veridyn.observe.process_noise import as_covariance
@@ -73,6 +74,12 @@ class Filter(Settings, ABC):
     def pass_probability(self) -> float | None:
         """With which a good reading passes the gate; None without one."""
         return 1.0 - FALSE_ALARMS if self.gate == "auto" else self.gate
+
+    @property
+    def limit(self) -> float:
+        """What the square of an innovation over its variance stays below in a reading that passes the gate; infinite without one."""
+        probability = self.pass_probability
+        return np.inf if probability is None else threshold(probability)
 
     def compiled_step(self, system: System) -> CompiledStep | None:
         """This filter on this system by machine code, for one caller; None where there is none."""

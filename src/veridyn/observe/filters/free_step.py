@@ -305,14 +305,14 @@ def _retract(s: FreeFilter) -> bool:
 
 
 class FreeStep(MachineStep):
-    """Filter steps over freedoms. `gate`: the probability that a good reading passes, None without a gate."""
+    """Filter steps over freedoms. `limit`: what ν²/s of a reading that is taken stays below."""
 
     keeps_derivatives: ClassVar[bool] = True
 
-    def __init__(self, system: MachineSystem, gate: float | None) -> None:
+    def __init__(self, system: MachineSystem, limit: float) -> None:
         model = cast(FreeModel, system.model)
         f, k, tables = system.f, system.extra, free_tables(model)
-        super().__init__(free_steps, system, gate, lambda loads: np.concatenate([loads.values, loads.motion.ravel()]))
+        super().__init__(free_steps, system, limit, lambda loads: np.concatenate([loads.values, loads.motion.ravel()]))
         self._wheels = WheelRoom(model.system.wheels)  # which keeps the code of tyres for as long as it is called
         size, forces, led = 2 * f + len(model.inner), len(model.unknown), len(model.prescribed)
         self._bound = Bound(

@@ -17,8 +17,8 @@ ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}  #
 STEPS = {"tree": "tree_step.TreeStep", "points": "natural_step.NaturalStep", "freedoms": "free_step.FreeStep"}
 
 
-def compiled_step(system: MachineSystem, gate: float | None, about: Array | None = None) -> CompiledStep | None:
-    """Steps of a filter whose `gate` lets good readings pass with this probability; `about`: along the tangent at this state.
+def compiled_step(system: MachineSystem, limit: float, about: Array | None = None) -> CompiledStep | None:
+    """Steps of a filter that takes readings whose ν²/s is below `limit`; `about`: along the tangent at this state.
 
     None where the reference steps instead: along a tangent of other tables than those of points, and there with rows of H that are the
     attitude's alone, or with estimated parameters, whose tables are those of the values they were made with.
@@ -30,15 +30,13 @@ def compiled_step(system: MachineSystem, gate: float | None, about: Array | None
         return None
     home, _, name = STEPS[kind].partition(".")
     step: Any = getattr(import_module(f"veridyn.observe.filters.{home}"), name)  # here: machine code is loaded with it
-    return step(system, gate) if about is None else step(system, gate, about)
+    return step(system, limit) if about is None else step(system, limit, about)
 
 
 class MachineStep(CompiledStep):
     """Steps of a machine; `packed`: what acts, from the loads of its model as machine code takes them."""
 
-    def __init__(
-        self, kernel: Kernel, system: MachineSystem, gate: float | None, packed: Callable[[Any], Array]
-    ) -> None:
+    def __init__(self, kernel: Kernel, system: MachineSystem, limit: float, packed: Callable[[Any], Array]) -> None:
         def acting(given: Mapping[str, float] | None = None) -> Array:
             return packed(system.model.loads(given))
 
@@ -48,7 +46,7 @@ class MachineStep(CompiledStep):
         rows = SensorRows(system.R, np.asarray(system.table.bias), system.selector, system.wraps)
         kind = ERROR_MODELS[system.error_model]
         super().__init__(
-            kernel, filter_record(system, numbers, len(self._still), gate, rows, system.density, system.longest, kind)
+            kernel, filter_record(system, numbers, len(self._still), limit, rows, system.density, system.longest, kind)
         )
 
     def _acting(self, inputs: Array) -> Array:

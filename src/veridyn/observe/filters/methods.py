@@ -132,8 +132,8 @@ Engine = Literal["auto", "compiled", "python"]
 class Compilable(Protocol):
     """A system whose extended filter can run as machine code."""
 
-    def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        """A step with this gate, for one caller; None where this system has none."""
+    def compiled_step(self, limit: float) -> CompiledStep | None:
+        """A step that takes readings whose ν²/s is below the limit, for one caller; None where this system has none."""
         ...
 
 
@@ -172,9 +172,9 @@ class EKF(Filter):
         plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
         step = None
         if plain and isinstance(system, Callables):
-            step = callable_step(system, self.pass_probability, wholly=self.engine == "compiled")
+            step = callable_step(system, self.limit, wholly=self.engine == "compiled")
         elif plain and isinstance(system, Compilable):
-            step = system.compiled_step(self.pass_probability)
+            step = system.compiled_step(self.limit)
         if step is None and self.engine == "compiled":
             raise ModelError(
                 "there is no compiled step of this filter on this system.",

@@ -344,12 +344,12 @@ def _retract(s: NaturalFilter, x: Array, d: Array, out: Array, known: bool) -> b
 
 
 class NaturalStep(MachineStep):
-    """Filter steps of a mechanism. `gate`: the probability that a good reading passes, None without one.
+    """Filter steps of a mechanism. `limit`: what ν²/s of a reading that is taken stays below.
 
     `about`: the state of the tangent along which a linear filter runs, in the first set of independent coordinates.
     """
 
-    def __init__(self, system: MachineSystem, gate: float | None, about: Array | None = None) -> None:
+    def __init__(self, system: MachineSystem, limit: float, about: Array | None = None) -> None:
         model: Any = system.model
         charts: Charts = model.charts
         self._system, self._charts = system, charts
@@ -357,7 +357,7 @@ class NaturalStep(MachineStep):
         self._sets: dict[int, Bound] = {}
         first = charts.first.system
         n, f, k, states, forces = first.n, system.f, system.extra, len(system.states), first.forces
-        super().__init__(natural_steps, system, gate, lambda loads: loads.values)
+        super().__init__(natural_steps, system, limit, lambda loads: loads.values)
         self._parts = NaturalFilter(
             filter=self._filter,
             model=charts.first.bound.record,

@@ -64,7 +64,7 @@ def mode_step(system: MachineSystem, q: Array, qd: Array) -> float:
 def bounded_step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> StepBias:
     """A bound of :func:`step_bias` by the errors of a few intervals where that is tolerated; else the bias itself."""
     estimates.chained("the error of its steps")
-    e, (first, count), step_of = estimates, _fastest(system, estimates), system.compiled_step(None)
+    e, (first, count), step_of = estimates, _fastest(system, estimates), system.compiled_step(np.inf)
     largest, when, used = 0.0, float(e.t[0]), 0.0
     for k in np.unique(np.linspace(first, first + count - 1, BOUNDED_BY).astype(int)).tolist():
         left, step = _left(system, step_of, e, inputs, k)
@@ -119,7 +119,7 @@ def _later(system: MachineSystem, inputs: Array, dt: float) -> Array:
 def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> StepBias:
     """The bias over the stretch of a run, one chain of steps, where the coordinates move fastest."""
     estimates.chained("the error of its steps")
-    e, (first, count), step_of = estimates, _fastest(system, estimates), system.compiled_step(None)
+    e, (first, count), step_of = estimates, _fastest(system, estimates), system.compiled_step(np.inf)
     bias, worst, when, used = np.zeros(len(e.states)), 0.0, float(e.t[0]), 0.0
     for k in range(first, first + count):
         if e.t[k] > e.t[k - 1]:

@@ -239,14 +239,14 @@ ENOUGH = 1e4  # times the change of a step that counts as settled: 1e-7 of the m
 
 
 class TreeStep(MachineStep):
-    """Filter steps of a tree; they work in the memory of its model. `gate`: that a good reading passes with this probability."""
+    """Filter steps of a tree; they work in the memory of its model. `limit`: what ν²/s of a reading that is taken stays below."""
 
     keeps_derivatives: ClassVar[bool] = True
 
-    def __init__(self, system: MachineSystem, gate: float | None) -> None:
+    def __init__(self, system: MachineSystem, limit: float) -> None:
         model: Any = system.model
         f, k, record = system.f, system.extra, model.kernels.record
-        super().__init__(tree_steps, system, gate, np.concatenate)
+        super().__init__(tree_steps, system, limit, np.concatenate)
         self._held = list[object]()
         readings, sensed = self._connected(system, model)
         self._bound = Bound(

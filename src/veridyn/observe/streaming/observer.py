@@ -21,7 +21,6 @@ from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.health import Repeats, Silence
-from veridyn.observe.drifting import DriftingStates, drifting_states
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import filter_of, refuse_smoother
 from veridyn.observe.filters.update import Passage
@@ -29,7 +28,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.model_error import with_given_density
 from veridyn.observe.observation import Virtual, placed_quantities, quantity_of
-from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.observer_setup import DriftingStates, ObserverSetup, drifting_states
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings, ParameterBounds

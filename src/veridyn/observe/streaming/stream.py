@@ -9,7 +9,7 @@ so the newest belief is the same as if all had come in order.
 
 A guarded stream follows drifting parameters as far as the readings determine them. All of them begin frozen: no reading corrects them, and
 their uncertainty enters the bands. A second stream estimates them from the same readings. What it has determined
-(:class:`~veridyn.observe.drifting.DriftingStates`) is released, and the second stream ends with the last of them: from then on a step
+(:class:`~veridyn.observe.process_noise.DriftingStates`) is released, and the second stream ends with the last of them: from then on a step
 costs what it costs without a guard.
 """
 
@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
-from veridyn.observe.drifting import DriftingStates
 from veridyn.observe.filters.filter import Filter, Passing, advance, starting_belief
 from veridyn.observe.filters.update import Correction, Passage, Prediction
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Measurements, Status
+from veridyn.observe.process_noise import DriftingStates
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 

@@ -89,7 +89,7 @@ def settle(machine: Machine, rack: float = 0.0) -> Standing:
 
     Newton's method on the accelerations of the closed machine; slips of the tyres are zero.
     """
-    model, u = tree_model(machine), np.zeros(7)
+    model, u = tree_model(tree_of(machine)), np.zeros(7)
     u[0] = CHASSIS_CG[2] - FRONT[2] + 0.333  # as in the drawing, front wheels on the road
     places = [machine.coordinates.index(name) for name in SUSPENSION]
     given: dict[str, Array] = dict.fromkeys(INDEPENDENT, np.zeros(1)) | {"rack": np.full(1, rack)}
@@ -267,7 +267,7 @@ def driven(
     ("base.x": a head wind). `road`: what it drives on, flat at the start; a plane at z = 0 where not given.
     """
     pushed = dict(forces or {})
-    model = tree_model(machine, unknown=tuple(pushed))
+    model = tree_model(tree_of(machine), unknown=tuple(pushed))
     at = start or settle(machine)
     x, v = np.concatenate([at.base.position, at.base.quaternion, at.q]), np.zeros(model.nv)
     u = model.start_unknown

@@ -32,7 +32,8 @@ from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimators.prior import GROUPS, group_of
 from veridyn.identify.logged import Logged
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.loops.assembly import inverse, loop_values, splitting
+from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.loops.closing import loops_at
 from veridyn.mechanics.tree.of_machine import bodies_of, tree_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element
@@ -325,11 +326,11 @@ def closing(machine: Machine, pieces: Sequence[Logged]) -> Closing | None:
         return None
     given = pieces[0].given
     split = splitting(tree_of(machine), given)
-    at_home = inverse(split, loop_values(split.tree, split.home[None]))[1]
+    at_home = loops_at(split, split.home[None]).condition
     worst, at = 0.0, 0.0
     for piece in pieces:
         m = piece.motion[:: max(1, len(piece.motion) // CONDITION_SAMPLES)]
-        condition = inverse(split, loop_values(split.tree, m.q))[1]
+        condition = loops_at(split, m.q).condition
         if condition.max() > worst:
             worst, at = float(condition.max()), float(m.t[int(np.argmax(condition))])
     q = np.concatenate([piece.motion.q for piece in pieces])

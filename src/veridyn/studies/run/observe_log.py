@@ -24,7 +24,6 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.load import channels
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, Measurements, Status, clock_faults
 from veridyn.observe.readings import AVAILABLE
@@ -216,7 +215,7 @@ def input_unit(system: MachineSystem, name: str) -> str:
         return model.unit_of(rest) + {"q": "", "qd": "/s", "qdd": "/s^2"}[head]
     if system.formulation != "tree":
         return model.force_unit(name)
-    if any(name in channels(load) for load in model.tree.loads):
+    if any(name in load.channels for load in model.tree.loads):
         return model.varying_unit(name)
     if head == "wrench":
         return "N" if rest.rpartition(".")[2].startswith("f") else "N*m"

@@ -23,7 +23,6 @@ from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.graph import placed_load, placed_sensor
-from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
@@ -105,7 +104,7 @@ def _machine(loaded: Loaded[ObserveFile]) -> Machine:
 
 def _acting(machine: Machine) -> tuple[str, ...]:
     """The channels of a log that act on a machine in joint coordinates."""
-    found = [c for load in machine.loads for c in channels(placed_load(machine, load))]
+    found = [c for load in machine.loads for c in placed_load(machine, load).channels]
     found += [f"force.{c}" for c in machine.actuated_coordinates if c not in machine.prescribed]
     found += [f"signal.{name}" for name in machine.signals]
     found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]

@@ -16,7 +16,7 @@ from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.equations.dynamics import energies
 from veridyn.mechanics.natural.steps.integrate import MechanismRun, constraint_errors
 from veridyn.mechanics.system.integrate import Trajectory
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.recursion.kinematics import energy

@@ -20,13 +20,12 @@ from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, Natur
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix, open_mass_matrix
-from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
-from veridyn.model.load import Drive, channels
+from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import SampledTrajectory
@@ -390,7 +389,7 @@ def _loads(loaded: Loaded[SimulateFile], system: NaturalSystem, duration: float)
     m = system.mechanism
     units, places = {}, {}
     for load in m.loads:
-        for k, name in enumerate(channels(load)):
+        for k, name in enumerate(load.channels):
             units[name], places[name] = m.force_unit(load.name), (load.name, k)
     given = given_inputs(loaded, units, duration)
     if not given:

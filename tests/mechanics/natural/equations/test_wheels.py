@@ -18,7 +18,7 @@ from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.index3 import index3_steps
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree

@@ -10,21 +10,10 @@ import pytest
 
 from strangers.pinocchio_loops import PinLoops
 from studies.excavator_log import MODEL, truth
-from veridyn.errors import DataError, ModelError
+from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.machines import delta, linkage, palletizer
-from veridyn.mechanics.tree.loops.assembly import (
-    assembled,
-    assembled_pose,
-    inverse,
-    loop_values,
-    newton,
-    refuse_unreachable,
-    side_of,
-    slopes,
-    splitting,
-    units,
-)
+from veridyn.mechanics.tree.loops.assembly import assembled, assembled_pose, splitting, units
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -126,34 +115,3 @@ def test_what_stays_open_is_the_distance_of_the_ends() -> None:
         assert pose.openings[name] == pytest.approx(np.abs(one - two).max(), rel=1e-9)
     with pytest.raises(ModelError, match="no loops to close"):
         assembled_pose(Tree.build([Body("1")]))
-
-
-def test_quadratic_and_each_sample_for_itself() -> None:
-    split = splitting(tree_of(hexapod()))
-    q = np.tile(split.home, (3, 1))
-    q[1, list(split.given)] += 0.01
-    q[2, list(split.given)] += 0.10
-    count, residual = newton(split, q, 1e-12)
-    assert count[0] == 0 < count[1] <= count[2] <= 6
-    assert residual.max() <= 1e-12
-
-
-def test_inverse_condition_and_side() -> None:
-    split = splitting(tree_of(linkage()))
-    T = loop_values(tree_of(linkage()), split.home[None])
-    B, condition, sign = inverse(split, T)
-    assert np.abs(B[0] @ split.block(T)[0] - np.eye(2)).max() < 1e-12
-    assert condition[0] == pytest.approx(np.linalg.cond(split.block(T)[0], 1))
-    assert sign[0] == split.sign == side_of(split, split.home)
-    dead = T.copy()
-    dead[:, :, 1] = 0.0
-    assert inverse(split, dead)[1][0] == np.inf
-    assert slopes(split, T, B).shape == (1, 2, 1)
-
-
-def test_what_cannot_be_closed_is_said() -> None:
-    split = splitting(tree_of(linkage()))
-    q = split.home.copy()
-    q[2] += 0.5
-    with pytest.raises(DataError, match=r"linkage, sample 7: this position is out of reach(.|\n)*loop 'pin' open by"):
-        refuse_unreachable(split, q, 7)

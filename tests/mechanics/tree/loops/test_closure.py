@@ -10,55 +10,11 @@ import pytest
 from veridyn.errors import DataError, ModelError
 from veridyn.machines import delta, linkage, palletizer
 from veridyn.mechanics.tree.dynamics.inverse import regressor
-from veridyn.mechanics.tree.loops.assembly import splitting
-from veridyn.mechanics.tree.loops.closure import (
-    close,
-    closed_home,
-    closed_motion,
-    closed_positions,
-    smooth,
-    step_towards,
-    track_branch,
-)
-from veridyn.mechanics.tree.loops.dynamics import loop_jacobian
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, closed_positions, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Assembly
 from veridyn.papers.hexapod.machine import LEGS, POSE, hexapod
-
-
-def test_starts_along_a_path() -> None:
-    """Positions a stride apart bring every sample within a Newton step of the truth."""
-    split = splitting(tree_of(linkage()))
-    fine = np.linspace(1.0, 9.0, 4000)[:, None]
-    q, steps = track_branch(split, fine, closed_home(linkage()), "numpy")
-    truth = close(linkage(), fine).q
-    assert np.abs(q - truth).max() < 0.02
-    assert steps < 500  # some Newton steps for each of 80 strides, not for each of 4000 samples
-
-
-def test_branches_are_told_apart() -> None:
-    tree = tree_of(linkage())
-    split = splitting(tree)
-    fine = np.linspace(1.0, 2.0, 50)[:, None]
-    q = close(tree, fine).q
-    slope = np.gradient(q[:, 1:], fine[:, 0], axis=0)[:, :, None]
-    assert smooth(split, q, slope)
-    jumped = q.copy()
-    jumped[25:, 1] += 2.0 * np.pi
-    assert not smooth(split, jumped, slope)
-
-
-def test_straight_lines() -> None:
-    split = splitting(tree_of(linkage()))
-    goal = np.array([[2.5], [-0.5]])
-    origin = np.tile(closed_home(linkage()), (2, 1))
-    q, steps = step_towards(split, goal, origin, "numpy")
-    assert (
-        np.abs(q - close(linkage(), goal, path=False).q).max() < 0.25
-    )  # a stride of the crank, and what the coupler makes of it
-    assert steps > 10
-
 
 CRANK, COUPLER, ROCKER, FRAME = 0.20, 0.50, 0.40, 0.45
 

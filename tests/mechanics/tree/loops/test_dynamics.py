@@ -19,11 +19,11 @@ from veridyn.mechanics.system.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
-from veridyn.mechanics.tree.loops.assembly import assembled, loop_values, units
-from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, closed_positions
+from veridyn.mechanics.tree.loops.assembly import assembled, units
+from veridyn.mechanics.tree.loops.closing import loop_values
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, closed_positions, loop_jacobian
 from veridyn.mechanics.tree.loops.dynamics import (
     first_crossing,
-    loop_jacobian,
     nearest_closed,
     onto_closure,
     solve_closed,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_placement
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS, names_of
 from veridyn.mechanics.tree.structure import CUTS
 from veridyn.mechanics.tree.tree import Tree

@@ -112,7 +112,7 @@ RUN_STEP, RUN_EVERY, STEPS = 0.004, 3, 24
 
 def started():
     machine = vd.load_model(shipped("veridyn:linkage.yaml"))
-    model = tree_model(machine, varying=list(VARYING), friction_speed=0.05)
+    model = tree_model(tree_of(machine), varying=list(VARYING), friction_speed=0.05)
     u = np.array([machine.parameters.values[machine.parameters.index(name)] for name in VARYING])
     torque = np.zeros((STEPS, 3))
     torque[:, 0] = 1.5 + 4.0 * np.sin(20.0 * RUN_STEP * np.arange(STEPS))

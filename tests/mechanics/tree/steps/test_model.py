@@ -8,6 +8,7 @@ import pytest
 from strangers.tree_models import model, moving, small_arm
 from veridyn.errors import DataError, ModelError
 from veridyn.machines import linkage
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.steps.model import tree_model
 
 
@@ -33,14 +34,14 @@ def test_many_states_at_once_are_as_one_by_one() -> None:
 )
 def test_what_does_not_fit_is_named(change: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        tree_model(small_arm(), **change)
+        tree_model(tree_of(small_arm()), **change)
 
 
 def test_inputs_and_starts_that_do_not_exist_are_named() -> None:
-    m = tree_model(small_arm())
+    m = tree_model(tree_of(small_arm()))
     with pytest.raises(DataError, match=r"there is no input 'force\.uper'"):
         m.loads({"force.uper": 1.0})
     with pytest.raises(DataError, match="there is no coordinate 'uper'"):
         m.start_of({"uper": 1.0})
     with pytest.raises(DataError, match="follows from the others"):
-        tree_model(linkage()).start_of(rates={linkage().coordinates[1]: 1.0})
+        tree_model(tree_of(linkage())).start_of(rates={linkage().coordinates[1]: 1.0})

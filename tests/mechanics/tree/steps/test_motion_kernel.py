@@ -8,6 +8,7 @@ import pytest
 from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_oracle import PinModel
 from strangers.tree_models import model, moving, small_arm
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.graph import Body
@@ -53,7 +54,7 @@ def test_elements_and_signals_act() -> None:
     """Every force that inverse dynamics asks for, given as input, brings the accelerations back."""
     from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 
-    tree = small_arm()
+    tree = tree_of(small_arm())
     m = tree_model(tree)
     q, qd, qdd = np.array([0.3, -0.5]), np.array([0.8, -1.1]), np.array([2.0, -3.0])
     current = 0.7

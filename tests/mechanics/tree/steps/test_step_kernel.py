@@ -7,6 +7,7 @@ import pytest
 
 from strangers.tree_models import MACHINES, model, moving, small_arm, stateful_linkage, stateful_model
 from veridyn.mechanics.system.integrate import BaseState, Method, integrate
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.steps import record as places
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
@@ -61,7 +62,7 @@ def test_steps_approach_the_integrator_with_order_two(name: str) -> None:
 
 def test_dry_friction_at_standstill_converges() -> None:
     """Friction rounded off at 0.01 rad/s is stiff: Newton's method goes back half the way where it overshoots."""
-    m = tree_model(small_arm())
+    m = tree_model(tree_of(small_arm()))
     x, v = np.array([0.0, 0.0]), np.array([0.0, 0.02])
     for _ in range(50):
         at = m.step(x, v, np.zeros(0), 0.01, m.loads(), derivative=False)

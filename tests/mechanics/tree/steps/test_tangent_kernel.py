@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from strangers.tree_models import MACHINES, model, moving, small_arm, stateful_model
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.steps.model import tree_model
 
 
@@ -29,7 +30,7 @@ def test_derivatives_are_those_of_the_accelerations(name: str) -> None:
 
 
 def test_parameters_that_vary_have_exact_derivatives() -> None:
-    tree = small_arm()
+    tree = tree_of(small_arm())
     names = ("fv", "fs", "ia", tree.parameters.names[9])
     m = tree_model(tree, unknown=(), varying=names)
     q, qd = np.array([0.3, -0.5]), np.array([0.8, -1.1])

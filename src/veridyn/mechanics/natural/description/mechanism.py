@@ -16,7 +16,7 @@ from functools import cached_property
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.mechanics.natural.description.mechanism_check import check_mechanism
 from veridyn.model.elements.element import Element
-from veridyn.model.load import Force, Load, Torque, channels
+from veridyn.model.load import Force, Load, Torque
 from veridyn.model.place import Numbers, numbers
 from veridyn.model.point_parts import (
     Added,
@@ -158,7 +158,7 @@ class Mechanism:
         """The unit of a load or of a component of one by name, or of the force on a coordinate."""
         if name.startswith("signal."):
             return ""  # that which its gain is for
-        load = next((load for load in self.loads if load.name == name or name in channels(load)), None)
+        load = next((load for load in self.loads if load.name == name or name in load.channels), None)
         if isinstance(load, Force | Torque):
             return "N" if isinstance(load, Force) else "N*m"
         return "N" if self.unit_of(name if load is None else load.coordinate) == "m" else "N*m"

@@ -37,7 +37,6 @@ from veridyn.model.point_parts import (
     ten_of,
 )
 from veridyn.model.sensor import Sensor
-from veridyn.model.single_track import refuse_car
 
 Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
@@ -71,7 +70,7 @@ LAWS = (
 
 def mechanism_of(machine: Machine) -> Mechanism:
     """The machine in natural coordinates, made when it is first asked for and kept with the machine."""
-    refuse_car(machine, "natural coordinates")
+    machine.need_joints("form as natural coordinates")
     kept = machine.forms.get(FORM)
     if not isinstance(kept, Mechanism):
         kept = machine.forms[FORM] = mechanism_with(machine)

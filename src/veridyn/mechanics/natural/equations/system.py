@@ -27,7 +27,6 @@ from veridyn.mechanics.natural.equations.forces import IN_SPAN, ForceTable, forc
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import Element
-from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
@@ -216,7 +215,7 @@ def _refuse_estimated(machine: Machine, names: Sequence[str]) -> None:
     for name in names:
         if name in machine.parameters.names:
             continue
-        if name in {c.name for c in machine.constants} or name in {c for load in machine.loads for c in channels(load)}:
+        if name in {c.name for c in machine.constants} or name in machine.load_channels:
             raise CapabilityError(
                 "natural",
                 f"estimated '{name}'",

@@ -29,7 +29,7 @@ from veridyn.mechanics.tree.recursion.newton_euler import State, frames_in_root,
 from veridyn.mechanics.tree.recursion.sensing import Moving, Output, load_rows, moving, reading, sizes
 from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.load import Drive, components
+from veridyn.model.load import Drive
 from veridyn.spatial.algebra import IDENTITY, Scalar, add, is_zero, mul, product, rotation_matrix, skew
 from veridyn.symbolic.expression import Expression, Graph, Number, along, forward, inserted, live, reverse, seeded
 
@@ -258,7 +258,7 @@ def _pushed(s: Symbols, request: Request) -> dict[Label, Number]:
     R = rotation_matrix((w, x, y, z)) if free else IDENTITY
     o = outward(s.tree, State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still), s.graph)
     frames, found = frames_in_root(s.tree, o), dict[Label, Number]()
-    placed = [(load, k) for load in s.tree.loads if not isinstance(load, Drive) for k in range(components(load))]
+    placed = [(load, k) for load in s.tree.loads if not isinstance(load, Drive) for k in range(load.components)]
     for i, (load, component) in enumerate(placed):
         for r, value in load_rows(s.tree, load, o, frames, component, R).items():
             found[r,] = add(found.get((r,), 0.0), mul(s.graph.input(f"c.{i}"), value))

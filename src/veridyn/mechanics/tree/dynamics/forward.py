@@ -13,7 +13,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.tree.dynamics.inverse import tree_forces
-from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state, solve_closed
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.equations import equations_of_motion, mass_entries

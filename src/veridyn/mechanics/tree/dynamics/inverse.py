@@ -9,7 +9,8 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.dynamics.engine import Buffer, Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.loops.dynamics import open_rows, projected, projection
+from veridyn.mechanics.tree.loops.closure import projection
+from veridyn.mechanics.tree.loops.dynamics import open_rows, projected
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.recursion.equations import all_rows, columns
 from veridyn.mechanics.tree.recursion.inputs import (

@@ -16,116 +16,19 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.loops.assembly import (
-    CLOSED_TOLERANCE_M,
-    Counts,
-    Split,
-    assembled,
-    check_regular,
-    inverse,
-    loop_values,
-    newton,
-    refuse_unreachable,
-    side_of,
-    slopes,
-    splitting,
-    times,
-)
+from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, assembled, splitting
+from veridyn.mechanics.tree.loops.closing import Counts, closing, loop_values, loops_at, newton, solved_loops
+from veridyn.mechanics.tree.loops.equations import check_closed, check_rates
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
-PATH_STRIDE = 0.1  # rad, and of the reach: between two positions of a path that is track_branch
-SHORTEST_PATH_STRIDE = PATH_STRIDE / 128.0  # steps shorter than this say that it cannot be track_branch
-PATH_TOLERANCE = 1e-6  # how far loops may stay open on the way
-LONG_PATH = 100  # positions of a path from which on equations in machine code earn the time to compile them
-
-
-def smooth(split: Split, q: Array, slope: Array) -> bool:
-    """Whether neighbouring samples lie on one branch: each step is about what its tangents `slope` (N, m, n_given) say."""
-    unit = split.unit[list(split.solved)]
-    expected = times(0.5 * (slope[1:] + slope[:-1]), np.diff(q[:, split.given], axis=0)) / unit
-    found = np.diff(q[:, split.solved], axis=0) / unit
-    size = np.abs(expected).max(axis=1, initial=0.0)
-    near = np.abs(found - expected).max(axis=1, initial=0.0) <= 0.5 * size + PATH_TOLERANCE
-    return bool(near.all())
-
-
-def track_branch(split: Split, values: Array, begin: Array, engine: Engine) -> tuple[Array, int]:
-    """A good start for every sample of a path `values` (N, n_given) that begins at the closed position `begin`; and the steps it took.
-
-    Positions along the path, a stride apart, are found one from the other; every sample starts from the one before it.
-    """
-    travel = np.abs(np.diff(values, axis=0) / split.unit[list(split.given)]).max(axis=1)
-    passed = np.floor(np.concatenate([[0.0], np.cumsum(travel)]) / PATH_STRIDE)
-    keys = np.flatnonzero(np.diff(passed, prepend=-1.0) > 0.0)
-    found, at, steps = np.empty((len(keys), split.tree.n)), begin, 0
-    one_by_one: Engine = engine if engine != "auto" else "compiled" if len(keys) > LONG_PATH else "numpy"
-    for i, k in enumerate(keys):
-        at, used = _led(split, at, values[k], int(k), one_by_one)
-        found[i], steps = at, steps + used
-    last = np.searchsorted(keys, np.arange(len(values)), side="right") - 1
-    T = loop_values(split.tree, found, engine=engine)
-    slope = slopes(split, T, inverse(split, T)[0])
-    q = found[last]
-    q[:, split.solved] += times(slope[last], values - q[:, split.given])
-    q[:, split.given] = values
-    return q, steps
-
-
-def step_towards(split: Split, values: Array, origin: Array, engine: Engine) -> tuple[Array, int]:
-    """A good start for every sample for itself: the end of a straight line of small steps from `origin` (N, n); and how many steps."""
-    begin = origin[:, split.given]
-    longest = (np.abs(values - begin) / split.unit[list(split.given)]).max(initial=0.0)
-    steps = int(np.ceil(longest / PATH_STRIDE)) + 1
-    q, total = origin.copy(), 0
-    for k in range(1, steps):
-        q[:, split.given] = begin + (values - begin) * k / steps
-        total += int(newton(split, q, PATH_TOLERANCE, engine)[0].max(initial=0))
-    q[:, split.given] = values
-    return q, total
-
-
-def _led(split: Split, at: Array, goal: Array, sample: int, engine: Engine) -> tuple[Array, int]:
-    """From one closed position to another along the tangent, in shorter steps where it is hard, and the Newton steps it took."""
-    given, solved, unit = list(split.given), list(split.solved), split.unit
-    T = loop_values(split.tree, at[None], engine=engine)
-    B, condition, (side,) = inverse(split, T)
-    begin, steps = at[given].copy(), 0
-    length = float((np.abs(goal - begin) / unit[given]).max(initial=0.0))
-    done, stride = 0.0, PATH_STRIDE
-    while done < 1.0:
-        share = min(1.0, done + stride / length) if length > 0.0 else 1.0
-        guess = at.copy()
-        guess[given] = begin + share * (goal - begin)
-        guess[solved] += slopes(split, T, B)[0] @ (guess[given] - at[given])
-        trial = guess[None].copy()
-        count, residual = newton(split, trial, PATH_TOLERANCE, engine)
-        steps += int(count[0])
-        corrected = float((np.abs(trial[0] - guess) / unit).max())
-        moved = float((np.abs(guess - at) / unit).max())
-        there = loop_values(split.tree, trial, engine=engine)
-        inverted, near, (found,) = inverse(split, there)
-        if residual[0] <= PATH_TOLERANCE and corrected <= max(0.5 * moved, 1e-3) and found == side:
-            at, done, stride = trial[0], share, min(PATH_STRIDE, 2.0 * stride)
-            T, B, condition = there, inverted, near
-            continue
-        stride *= 0.5
-        if stride < SHORTEST_PATH_STRIDE:
-            number = np.array([sample])
-            if residual[0] <= PATH_TOLERANCE and found != side:
-                check_regular(split, trial, condition, np.array([-side]), side, number)
-            refuse_unreachable(split, trial[0], sample)
-    return at, steps
-
-
 Given = Mapping[str, ArrayLike] | ArrayLike
 REGULAR_CONDITION_RATIO = 5.0  # times the condition at home: far from singular
+MAKE_CLOSED = "Make the motion with closed_motion: the passive joints follow from the actuated ones."
+OPEN_MOTION = "this motion does not keep its loops closed.", MAKE_CLOSED
 SHARP_TOLERANCE_M = 1e-13  # m: closed to rounding, where relations are read from numbers
-SAME_PLACE = 1e-9  # rad, and of the machine's reach: a step that changes slopes by no more than rounding
-MORE_STEPS = 4  # of Newton's, from a tolerance in m to rounding in the coordinates
-ROUGHEST_TOLERANCE_M = 1e-6  # m: looser tolerances leave errors of the pose beyond those of sensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,58 +73,8 @@ def close(
     leads through one are refused.
     """
     split = splitting(tree_of(machine), at)
-    return _closing(split, as_given(split, given), start, path, patient, tolerance, engine).closed
-
-
-@dataclass(frozen=True, eq=False)
-class _Closing:
-    """Closed positions, and Φ_s⁻¹ and ∂q_s/∂q_g there."""
-
-    closed: Closed
-    inverted: Array
-    slope: Array
-
-
-def _closing(
-    split: Split, values: Array, start: ArrayLike | None, path: bool, patient: bool, tolerance: float, engine: Engine
-) -> _Closing:
-    tree = split.tree
-    begin = _start(split, start, len(values), tolerance)
-    q = begin.copy()
-    q[:, split.given] = values
-    side = split.sign if start is None else side_of(split, begin[0])
-    count, residual = newton(split, q, tolerance, engine)
-    T = loop_values(tree, q, engine=engine)
-    B, condition, sign = inverse(split, T)
-    slope = slopes(split, T, B)
-    lost = ~((residual <= tolerance) & (sign == side))
-    on_path = path and len(values) > 1
-    if start is not None and np.ndim(start) == 2:  # every sample has a start of its own, and its side is what was meant
-        on_path, lost = False, ~(residual <= tolerance)
-    if patient and (lost.any() or (on_path and not smooth(split, q, slope))):
-        if on_path:
-            q, steps = track_branch(split, values, _closed_start(split, begin[0]), engine)
-        else:
-            q[lost], steps = step_towards(split, values[lost], begin[lost], engine)
-        more, residual = newton(split, q, tolerance, engine)
-        count = more + (-(-steps // len(values)) if on_path else count)
-        T = loop_values(tree, q, engine=engine)
-        B, condition, sign = inverse(split, T)
-        slope = slopes(split, T, B)
-    if not (residual <= tolerance).all():
-        k = int(np.argmin(residual <= tolerance))
-        refuse_unreachable(split, q[k], k)
-    check_regular(split, q, condition, sign, side)
-    for _ in range(MORE_STEPS):
-        step = times(B, T[:, split.rows, tree.n])
-        q[:, split.solved] -= step  # one step more, which costs nothing here: closed to rounding
-        if not (np.abs(step) > SAME_PLACE * split.unit[list(split.solved)]).any():
-            break
-        T = loop_values(tree, q, engine=engine)  # near a singular position the step is no small one
-        B, condition, sign = inverse(split, T)
-        check_regular(split, q, condition, sign, side)
-        slope = slopes(split, T, B)
-    return _Closing(Closed(q, count, residual, condition), B, slope)
+    there, count, residual = closing(split, as_given(split, given), start, path, patient, tolerance, engine)
+    return Closed(there.q, count, residual, there.condition)
 
 
 @takes_machine
@@ -278,14 +131,8 @@ def whole_motion(
 ) -> Motion:
     """:func:`closed_motion` from that of the given coordinates alone, in their order."""
     split = replace(split, clock=part.t)
-    found = _closing(split, part.q, start, path, patient, CLOSED_TOLERANCE_M, engine)
-    q, slope = found.closed.q, found.slope
-    qd, qdd = np.zeros_like(q), np.zeros_like(q)
-    qd[:, split.given], qdd[:, split.given] = part.qd, part.qdd
-    qd[:, split.solved] = times(slope, part.qd)
-    bias = loop_values(split.tree, q, qd, engine)[:, split.rows, split.tree.n + 1]
-    qdd[:, split.solved] = times(slope, part.qdd) - times(found.inverted, bias)
-    return Motion(part.t, q, qd, qdd, part.base)
+    at = closing(split, part.q, start, path, patient, CLOSED_TOLERANCE_M, engine)[0]
+    return Motion(part.t, at.q, *at.rates(part.qd, part.qdd, engine), part.base)
 
 
 def closed_positions(machine: Machine | Tree, samples: int, rng: np.random.Generator, spread: float = 0.3) -> Array:
@@ -297,18 +144,61 @@ def closed_positions(machine: Machine | Tree, samples: int, rng: np.random.Gener
     split = splitting(tree)
     given = list(split.given)
     found = np.zeros((0, tree.n))
-    most = REGULAR_CONDITION_RATIO * float(inverse(split, loop_values(tree, split.home[None]))[1][0])
+    most = REGULAR_CONDITION_RATIO * float(loops_at(split, split.home[None]).condition[0])
     while len(found) < samples:
         q = np.broadcast_to(split.home, (samples, tree.n)).copy()
         q[:, given] += spread * split.unit[given] * rng.uniform(-1.0, 1.0, (samples, len(given)))
         residual = newton(split, q, SHARP_TOLERANCE_M)[1]
-        _, condition, sign = inverse(split, loop_values(tree, q))
-        good = (residual <= SHARP_TOLERANCE_M) & (condition < most) & (sign == split.sign)
+        at = loops_at(split, q)
+        good = (residual <= SHARP_TOLERANCE_M) & (at.condition < most) & (at.sign == split.sign)
         if good.mean() < 0.5:
             spread *= 0.5
             continue
         found = np.concatenate([found, q[good]])
     return found[:samples]
+
+
+@takes_machine
+def loop_jacobian(
+    machine: Machine | Tree, q: ArrayLike, at: str | Sequence[str] = "actuated", *, engine: Engine = "auto"
+) -> Array:
+    """∂q/∂q_g (N, n, n_given) at closed positions (N, n), for coordinates `at` as in :func:`close`."""
+    tree = tree_of(machine)
+    split = splitting(tree, at)
+    where = np.asarray(q, dtype=np.float64)
+    if where.ndim != 2 or where.shape[1] != tree.n:
+        expected = f"(N, {tree.n})"
+        raise DataError("wrong shape.", where=tree.name, expected=expected, found=f"{where.shape}")
+    there = loops_at(split, where, engine)
+    check_closed(tree, there.values[:, :, tree.n], *OPEN_MOTION)
+    return there.check(split.sign).jacobian
+
+
+def projection(tree: Tree, motion: Motion, engine: Engine = "auto") -> Array:
+    """∂q/∂q_a (N, n, independent) along a motion, which must keep the loops closed: positions, rates and accelerations."""
+    split, n = splitting(tree), tree.n
+    T = loop_values(tree, motion.q, motion.qd, engine=engine)
+    check_closed(tree, T[:, :, n], *OPEN_MOTION)
+    check_rates(tree, T[:, :, :n], motion.qd, 0.0, "the rates of this motion open its loops.", MAKE_CLOSED, " a second")
+    what = "the accelerations of this motion open its loops."
+    check_rates(tree, T[:, :, :n], motion.qdd, T[:, :, n + 1], what, MAKE_CLOSED, " a second squared")
+    return solved_loops(split, motion.q, T).check(split.sign).jacobian
+
+
+def closed_or_none(split: Split, part: Motion, near: Array | None = None) -> Motion | None:
+    """The motion of all coordinates from that of the given ones, each sample for itself; None where some cannot be reached, or where
+    they come so near to a singular position that their accelerations do not keep the loops closed.
+
+    Newton's method starts at home, and failing that `near`, (N, n): there are many samples, so none is reached in small steps.
+    """
+    for start in (None,) if near is None else (None, near):
+        try:
+            made = whole_motion(split, part, start, path=False, patient=False, engine="numpy")
+            projection(split.tree, made, "numpy")
+            return made
+        except DataError:
+            continue
+    return None
 
 
 def as_given(split: Split, values: Given) -> Array:
@@ -348,28 +238,3 @@ def _columns(tree: Tree, names: Sequence[str], values: Given) -> Array:
     if wrong:
         raise DataError(f"{', '.join(wrong)} holds NaN or infinite values.", where=tree.name)
     return found
-
-
-def _start(split: Split, start: ArrayLike | None, samples: int, tolerance: float) -> Array:
-    n = split.tree.n
-    begin = np.asarray(split.home if start is None else start, dtype=np.float64)
-    faults = Faults()
-    if begin.shape not in ((n,), (samples, n)):
-        faults.add("the start has the wrong shape.", expected=f"({n},) or ({samples}, {n})", found=f"{begin.shape}")
-    if not 0.0 < tolerance <= ROUGHEST_TOLERANCE_M:
-        faults.add(
-            "no tolerance to close loops to.",
-            expected=f"above 0, at most {ROUGHEST_TOLERANCE_M:g}",
-            found=f"{tolerance:g}",
-        )
-    faults.raise_if_any(DataError, split.tree.name)
-    return np.broadcast_to(begin, (samples, n)).copy()
-
-
-def _closed_start(split: Split, begin: Array) -> Array:
-    """A start for a path must itself be closed."""
-    q = begin[None].copy()
-    residual = newton(split, q, CLOSED_TOLERANCE_M)[1]
-    if not residual[0] <= CLOSED_TOLERANCE_M:
-        refuse_unreachable(split, q[0], 0)
-    return q[0]

@@ -21,31 +21,23 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.loops.assembly import (
-    CLOSED_TOLERANCE_M,
-    Assembled,
-    Split,
-    assembled,
-    check_regular,
-    inverse,
-    loop_values,
-    slopes,
-    splitting,
-    times,
-    widest,
-)
-from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
+from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Assembled, assembled
+from veridyn.mechanics.tree.loops.closing import loop_values, times
+from veridyn.mechanics.tree.loops.equations import check_closed, check_rates
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
 
-LOOP_TOLERANCE_M = 1e-6  # m, and of rates relative: what a state may open a loop by
+OPEN_STATE = "its loops are open here.", "Positions of passive joints follow from the others: close, or closed_motion."
+OPENING_RATES = (
+    "these rates open its loops.",
+    "Rates of passive joints follow from the others: loop_jacobian, or closed_motion.",
+    " a second",
+)
 SINGULAR_RATIO = (
     1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
 )
@@ -195,7 +187,7 @@ def onto_closure(tree: Tree, q: Array, qd: Array, engine: Engine = "auto") -> tu
             break
         at -= shortest(T, T[:, :, n])
         T = loop_values(tree, at, engine=engine)
-    check_closed(tree, T[:, :, n])
+    check_closed(tree, T[:, :, n], *OPEN_STATE)
     return at, qd - shortest(T, times(T[:, :, :n], qd))
 
 
@@ -239,31 +231,8 @@ def first_crossing(tree: Tree, q: Array, engine: Engine = "auto") -> int | None:
 def check_closed_state(tree: Tree, loops: Array, qd: Array) -> None:
     """Refuse positions that open loops, and rates that are about to; `loops` as of :func:`loop_values`."""
     n = tree.n
-    check_closed(tree, loops[:, :, n])
-    terms = loops[:, :, :n] * qd[:, None, :]
-    off = np.abs(terms.sum(axis=-1))
-    size = np.abs(terms).sum(axis=-1) + 1.0
-    if (off > LOOP_TOLERANCE_M * size).any():
-        k = int(np.argmax((off / size).max(axis=1)))
-        raise DataError(
-            "these rates open its loops.",
-            where=f"{tree.name}, sample {k}",
-            found=widest(tree, off[k]) + " a second",
-            hint="Rates of passive joints follow from the others: loop_jacobian, or closed_motion.",
-        )
-
-
-def check_closed(tree: Tree, opening: Array) -> None:
-    """Refuse positions whose loops are open; `opening` (N, equations)."""
-    wide = np.abs(opening).max(axis=1, initial=0.0)
-    if not (wide <= LOOP_TOLERANCE_M).all():
-        k = int(np.argmax(~(wide <= LOOP_TOLERANCE_M)))
-        raise DataError(
-            "its loops are open here.",
-            where=f"{tree.name}, sample {k}",
-            found=widest(tree, opening[k]),
-            hint="Positions of passive joints follow from the others: close, or closed_motion.",
-        )
+    check_closed(tree, loops[:, :, n], *OPEN_STATE)
+    check_rates(tree, loops[:, :, :n], qd, 0.0, *OPENING_RATES)
 
 
 def _check_mass(tree: Tree, reduced: Array) -> None:
@@ -276,45 +245,6 @@ def _check_mass(tree: Tree, reduced: Array) -> None:
             where=tree.name,
             hint="Look for bodies without a mass, or for parameters no body can have.",
         )
-
-
-@takes_machine
-def loop_jacobian(
-    machine: Machine | Tree, q: ArrayLike, at: str | Sequence[str] = "actuated", *, engine: Engine = "auto"
-) -> Array:
-    """∂q/∂q_g (N, n, n_given) at closed positions (N, n), for coordinates `at` as in
-    :func:`~veridyn.mechanics.tree.loops.closure.close`."""
-    tree = tree_of(machine)
-    split = splitting(tree, at)
-    where = np.asarray(q, dtype=np.float64)
-    if where.ndim != 2 or where.shape[1] != tree.n:
-        expected = f"(N, {tree.n})"
-        raise DataError("wrong shape.", where=tree.name, expected=expected, found=f"{where.shape}")
-    T = loop_values(tree, where, engine=engine)
-    _check_closed(tree, T[:, :, tree.n])
-    return _whole(split, where, T)
-
-
-def projection(tree: Tree, motion: Motion, engine: Engine = "auto") -> Array:
-    """∂q/∂q_a (N, n, independent) along a motion, which must keep the loops closed: positions, rates and accelerations."""
-    split = splitting(tree)
-    n = tree.n
-    T = loop_values(tree, motion.q, motion.qd, engine=engine)
-    _check_closed(tree, T[:, :, n])
-    J = T[:, :, :n]
-    for what, x, bias in (("rates", motion.qd, 0.0), ("accelerations", motion.qdd, T[:, :, n + 1])):
-        terms = J * x[:, None, :]
-        off = np.abs(terms.sum(axis=-1) + bias)
-        size = np.abs(terms).sum(axis=-1) + np.abs(bias) + 1.0
-        if (off > LOOP_TOLERANCE_M * size).any():
-            k = int(np.argmax((off / size).max(axis=1)))
-            raise DataError(
-                f"the {what} of this motion open its loops.",
-                where=f"{tree.name}, sample {k}",
-                found=widest(tree, off[k]) + " a second" + ("" if what == "rates" else " squared"),
-                hint="Make the motion with closed_motion: the passive joints follow from the actuated ones.",
-            )
-    return _whole(split, motion.q, T)
 
 
 def projected(
@@ -353,24 +283,3 @@ def open_rows(tree: Tree, rows: Sequence[int]) -> tuple[int, ...]:
     first = len(tree.rows) - tree.n
     passive = [first + j for r in rows if r >= first for j in tree.feeding(r - first)[1:]]
     return tuple(dict.fromkeys((*rows, *passive)))
-
-
-def _whole(split: Split, q: Array, T: Array) -> Array:
-    B, condition, sign = inverse(split, T)
-    check_regular(split, q, condition, sign, split.sign)
-    G = np.zeros((len(q), split.tree.n, len(split.given)))
-    G[:, split.given, range(len(split.given))] = 1.0
-    G[:, split.solved] = slopes(split, T, B)
-    return G
-
-
-def _check_closed(tree: Tree, opening: Array) -> None:
-    wide = np.abs(opening).max(axis=1, initial=0.0)
-    if (wide > LOOP_TOLERANCE_M).any():
-        k = int(np.argmax(wide > LOOP_TOLERANCE_M))
-        raise DataError(
-            "this motion does not keep its loops closed.",
-            where=f"{tree.name}, sample {k}",
-            found=widest(tree, opening[k]),
-            hint="Make the motion with closed_motion: the passive joints follow from the actuated ones.",
-        )

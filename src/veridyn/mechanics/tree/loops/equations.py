@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.errors import DataError
 from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.tree.tree import Tree
@@ -38,6 +39,7 @@ from veridyn.spatial.algebra import (
 X, Y, Z = 0, 1, 2
 COUNTS = {"spherical": 3, "turning": 5, "universal": 4, "cylindrical": 4, "sliding": 5, "planar": 3, "fixed": 6}
 COUNTS["distance"] = 1
+LOOP_TOLERANCE_M = 1e-6  # m, and of rates relative: what a state may open a loop by
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,30 @@ def equation_values(tree: Tree, q: Array, qd: Array | None = None) -> Array:
             out[block, i, n] = equation.value
             out[block, i, n + 1] = equation.bias
     return out
+
+
+def widest(tree: Tree, opening: Array) -> str:
+    """Which loop is open, and by how much; `opening` (equations,)."""
+    k = int(np.argmax(np.abs(opening)))
+    return f"loop '{names_of(tree.loops)[k]}' open by {abs(float(opening[k])):.3g}"
+
+
+def check_closed(tree: Tree, opening: Array, what: str, hint: str) -> None:
+    """Refuse positions whose loops are open; `opening` (N, equations)."""
+    wide = np.abs(opening).max(axis=1, initial=0.0)
+    if not (wide <= LOOP_TOLERANCE_M).all():
+        k = int(np.argmax(~(wide <= LOOP_TOLERANCE_M)))
+        raise DataError(what, where=f"{tree.name}, sample {k}", found=widest(tree, opening[k]), hint=hint)
+
+
+def check_rates(tree: Tree, J: Array, x: Array, bias: Array | float, what: str, hint: str, per: str) -> None:
+    """Refuse rates or accelerations x (N, n) that open loops: J x + bias (N, equations) is zero, beside the sizes of its terms."""
+    terms = J * x[:, None, :]
+    off = np.abs(terms.sum(axis=-1) + bias)
+    size = np.abs(terms).sum(axis=-1) + np.abs(bias) + 1.0
+    if (off > LOOP_TOLERANCE_M * size).any():
+        k = int(np.argmax((off / size).max(axis=1)))
+        raise DataError(what, where=f"{tree.name}, sample {k}", found=widest(tree, off[k]) + per, hint=hint)
 
 
 class _End:

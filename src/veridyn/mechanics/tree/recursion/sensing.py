@@ -28,7 +28,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.recursion.inputs import minus_gravity
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, carry, frames_in_root, outward
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.load import Drive, Force, Load, check_loads, components
+from veridyn.model.load import Drive, Force, Load, check_loads
 from veridyn.model.place import GROUND, Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 from veridyn.spatial.algebra import (
@@ -237,7 +237,7 @@ def load_matrix(tree: Tree, q: ArrayLike, loads: Sequence[Load] | None = None) -
         )
     still = [0.0] * nv
     m = moving(tree, list(np.ascontiguousarray(values.T)), still, still, ARRAYS)
-    columns = [(load, k) for load in chosen for k in range(components(load))]
+    columns = [(load, k) for load in chosen for k in range(load.components)]
     B = np.zeros((len(values), len(tree.rows), len(columns)))
     for c, (load, k) in enumerate(columns):
         for r, value in load_rows(tree, load, m.o, m.frames, k, m.R).items():

@@ -23,7 +23,6 @@ from veridyn.mechanics.tree.steps.statement import SLOPES, Column, column_of, in
 from veridyn.mechanics.tree.steps.step_kernel import advance_address
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import WRENCH_ROWS
-from veridyn.model.load import channels
 
 FIRST_LABELS = {"motion": "M", "tangent": "BY_X", "closing": "J_CLOSING"}
 
@@ -130,7 +129,7 @@ def kernels_of(
     signals = tree.signals
     outside = tuple(f"wrench.{tree.bodies[j].name}.{row}" for j in bodies for row in WRENCH_ROWS)
     outside += tuple(f"signal.{s}" for s in signals)
-    loads = tuple(name for load in tree.loads for name in channels(load))
+    loads = tree.load_channels
     columns = tuple(c for c in (column_of(tree, name) for name in varying) if c is not None)  # names were checked
     columns += tuple(("state", i) for i in range(len(tree.states)))
     outside += loads

@@ -20,7 +20,6 @@ from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
 from veridyn.mechanics.tree.dynamics.engine import check_angles
 from veridyn.mechanics.tree.loops.assembly import splitting, units
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.steps.kernels import TreeKernels, kernels_of
@@ -38,8 +37,7 @@ from veridyn.mechanics.tree.steps.states import (
     tree_trapezoid,
 )
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.load import Drive, Torque, channels, values_of
-from veridyn.model.machine import Machine
+from veridyn.model.load import Drive, Torque
 from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
@@ -165,7 +163,7 @@ class TreeModel(OneSet):
             if known.name == name:
                 return known.unit
         for load in self.tree.loads:
-            if name in channels(load):
+            if name in load.channels:
                 if isinstance(load, Drive):
                     return self.force_unit(load.coordinate)
                 return "N*m" if isinstance(load, Torque) else "N"
@@ -214,7 +212,7 @@ class TreeModel(OneSet):
     @cached_property
     def _still(self) -> Array:
         """Outside values where nothing is given: loads as the model has them, prescribed coordinates at zero."""
-        own = [value for load in self.tree.loads for value in values_of(load)]
+        own = [value for load in self.tree.loads for value in load.values]
         return np.concatenate([np.zeros(len(self.kernels.outside) - len(own)), own, np.zeros(len(self._prescribed))])
 
     def instant(
@@ -346,14 +344,14 @@ class TreeModel(OneSet):
     @cached_property
     def start_values(self) -> Array:
         """Values of the loads, parameters and constants that vary, as the tree has them."""
-        known = {n: v for load in self.tree.loads for n, v in zip(channels(load), values_of(load), strict=True)}
+        known = {n: v for load in self.tree.loads for n, v in zip(load.channels, load.values, strict=True)}
         known |= {c.name: c.value for c in self.tree.constants}
         p = self.tree.parameters
         return np.array([known[n] if n in known else self.values[p.index(n)] for n in self.varying], dtype=np.float64)
 
 
 def tree_model(
-    machine: Machine | Tree,
+    tree: Tree,
     *,
     independents: Iterable[str] = (),
     unknown: Iterable[str] | None = (),
@@ -369,7 +367,6 @@ def tree_model(
     every independent coordinate. `varying`: parameters, constants of elements' laws and loads that do. `wrenches`: bodies on which
     measured wrenches act. Parameters without a value are refused by name, and so is a machine that moves no mass.
     """
-    tree = tree_of(machine)
     values = complete_values(tree, parameters)
     free = tree.base == "free"
     if tree.loops:
@@ -393,11 +390,10 @@ def tree_model(
         else:
             columns.append(np.eye(first + tree.n)[order.index(name)])
     vary = tuple(varying)
-    loads = [name for load in tree.loads for name in channels(load)]
     for name in vary:
         column = column_of(tree, name)
         if column is None or column[0] == "state":
-            hint = did_you_mean(name, [*tree.parameters.names, *(c.name for c in tree.constants), *loads])
+            hint = did_you_mean(name, [*tree.parameters.names, *(c.name for c in tree.constants), *tree.load_channels])
             faults.add(f"there is no parameter '{name}', nor a load.", where=tree.name, hint=hint)
     faults.raise_if_any(ModelError)
     B = np.array(columns).reshape(-1, first + tree.n).T.copy()

@@ -23,7 +23,6 @@ from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols, min
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.tree.recursion.sensing import load_rows
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.load import channels, components
 from veridyn.spatial.algebra import IDENTITY, ZERO, Vec, add, is_zero, mul, rotate, rotate_back, rotation_matrix, sub
 from veridyn.symbolic.expression import Number, along
 
@@ -36,7 +35,7 @@ PREFIXES = {"parameter": "p", "load": "c", "constant": "const"}
 def column_of(tree: Tree, name: str) -> Column | None:
     """What a name stands for that can be a state of an observer: a component of a load, a parameter, or a constant of a law."""
     known: dict[str, list[str]] = {
-        "load": [n for load in tree.loads for n in channels(load)],
+        "load": list(tree.load_channels),
         "parameter": list(tree.parameters.names),
         "constant": [c.name for c in tree.constants],
         "state": [s.name for s in tree.states],
@@ -183,7 +182,7 @@ def load_columns(s: Symbols, body: Base) -> list[list[Number]]:
     frames, R = frames_in_root(tree, o), IDENTITY if body.R is None else body.R
     found: list[list[Number]] = []
     for load in tree.loads:
-        for component in range(components(load)):
+        for component in range(load.components):
             rows = load_rows(tree, load, o, frames, component, R)
             found.append(body.turned_rows([rows.get(r, 0.0) for r in range(len(tree.rows))]))
     return found

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
+from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.steps.record import (
