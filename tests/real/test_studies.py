@@ -72,10 +72,20 @@ def test_ur10e_from_currents(tmp_path: Path) -> None:
     share = [row["samples"] / result["figures"]["samples_validation"] for row in rows]
     print("share of samples that move:", [f"{s:.2f}" for s in share])
     assert all(0.3 < s < 0.7 for s in share)
-    # Currents of two wrists are some 20 ms late, or their friction yields before it slides; that of wrist 3 is late under a load, too.
-    suspected = [text for text in result["warnings"] if "late against the positions" in text]
-    assert result["figures"]["suspicions"] == len(suspected) == 2
-    assert all(re.match(r"force of 'wrist_[23]_joint'", text) for text in suspected)
+    # What its harmonic drives have and the model lacks: the joints that carry the arm rub by 5 and 7 % of their load, friction of two
+    # joints yields before it slides, and the pan rubs less as it warms up over the two runs. No sensor is blamed.
+    found = {(f["cause"], f["place"].removesuffix("_joint")): f for f in result["findings"]}
+    assert set(found) == {
+        ("load-dependent friction", "shoulder_lift"),
+        ("load-dependent friction", "elbow"),
+        ("friction that yields", "wrist_3"),
+        ("friction that yields", "shoulder_pan"),
+        ("friction that warms up", "shoulder_pan"),
+    }
+    assert result["figures"]["suspicions"] == len(found)
+    for joint in ("shoulder_lift", "elbow"):
+        load = found["load-dependent friction", joint]
+        assert 0.03 < load["size"] < 0.1 and load["sigma"] < 0.2 * load["size"]
 
 
 @pytest.mark.slow
