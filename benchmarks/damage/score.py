@@ -94,18 +94,14 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     # Dry friction whose speed has another sign with the damage is beside the noise of speeds, whatever the damage is.
     used = _used(fit.described, noisy, rows, how) & _alike(fit.described, before, after, how)[:, None]
     noise = _misfit(c, fit) - _misfit(b, fit)
-    # A row none of whose samples is used, because a reversed gear turns dry friction round everywhere, weighs nothing.
-    memory = _ratio(np.sum(noise[1:] * noise[:-1] * used[1:], axis=0), np.sum(noise[:-1] ** 2 * used[1:], axis=0))
+    if not used.any(axis=0).all():  # a reversed gear may turn the dry friction of a row round at every sample
+        return np.inf
+    memory = np.sum(noise[1:] * noise[:-1] * used[1:], axis=0) / np.sum(noise[:-1] ** 2 * used[1:], axis=0)
     apart = np.where(used, _innovations(noise, memory), 0.0)
-    weight = used * np.sqrt(_ratio(used.sum(axis=0), np.sum(apart**2, axis=0)))
+    weight = used / np.sqrt(np.sum(apart**2, axis=0) / used.sum(axis=0))
     delta = _innovations(_misfit(b, fit) - _misfit(a, fit), memory) * weight
     W = _innovations(b.W, memory[:, None]) * weight[:, :, None]
     return float(np.linalg.norm(Projected.of(W, delta).residual))
-
-
-def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b, and zero where b is."""
-    return np.divide(a, b, out=np.zeros(len(b)), where=b > 0.0)
 
 
 def _innovations(x: np.ndarray, memory: np.ndarray) -> np.ndarray:
