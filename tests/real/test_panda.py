@@ -39,8 +39,10 @@ SCALE = "force of 'q6': it seems to be off by a factor beside the others"
 # The cables of this arm act as springs of some tenths of a N*m/rad, and its friction is richer than two terms.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:force of 'q[4-7]'. it is late against the positions"),
-    # With one equation in ten, one delay of all forces, 3.3 ± 1.1 ms, stands for these turns.
+    # With one equation in ten, and all this taken into the model, forces are 3.3 ± 1.1 ms late together, and the second joint yields by
+    # .27 ± .05 mrad/(N*m): 2 dlogL of 164 and 143. Torques go through a filter, and gears yield; that much in one joint alone is doubtful.
     pytest.mark.filterwarnings("ignore:forces. measured forces are late against the positions, all by one delay"),
+    pytest.mark.filterwarnings("ignore:joint 'q2'. its position differs from the link's"),
     pytest.mark.filterwarnings("ignore:joint 'q[1-7]'. .*the model does not have"),
     pytest.mark.filterwarnings("ignore:model.gravity. gravity seems to point another way"),  # by 0.35°, as floors do
 ]

@@ -21,7 +21,7 @@ def test_samples_a_row_does_not_use_are_marked_as_the_fit_counts_them() -> None:
     study = identification(truth, training, validation, sampling=Sampling(trim=20, dead_zone={"q1": 0.5}))
     assert study.traces["training"].used.sum(axis=0).tolist() == [r.samples for r in study.fit.rows]
     assert study.traces["validation"].used.sum(axis=0).tolist() == [r.samples for r in study.check.rows]
-    assert study.settings["dead zone"] == "q1 below 0.5"
+    assert study.settings["dead zone"] == "q1 below 0.5 rad/s"
 
 
 def test_traces_pass_the_filter_of_the_fit_on_both_sides() -> None:

@@ -76,7 +76,7 @@ LISTED = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Stream:
+class SensorStream:
     """One sensor over all logs, and where its delay and its own numbers stand among the unknowns."""
 
     sensor: LinkSensor
@@ -118,7 +118,7 @@ def flexing(p: Array, force: Array, speed: Array, rubs: Array, start: float) -> 
 class LinkJointFit(FlexibleJointFit):
     """What sensors on the link show of one joint; behind its usual unknowns stand the delays and own numbers of the `streams`."""
 
-    streams: Sequence[Stream] = ()
+    streams: Sequence[SensorStream] = ()
 
     @cached_property
     def quantities(self) -> dict[str, JointQuantity]:
@@ -230,13 +230,13 @@ def fit_link_sensors(
         delay_fault(joint, one.sensor.name, delays[-1][0])
     bent = [np.zeros(len(r.motor)) for r in recordings]
     distances, start = [share * way for share in PRESLIDING_SHARES], None
-    estimate, distance, streams = None, 0.0, list[Stream]()
+    estimate, distance, streams = None, 0.0, list[SensorStream]()
     held = np.append(sigma[:-1], HELD * sigma[-1])
     for own_sigma in (
         held,
         sigma,
     ):  # around no deflection and with the damping that is known, then around that which is found
-        streams, at = list[Stream](), SHARED + len(logs)
+        streams, at = list[SensorStream](), SHARED + len(logs)
         for k, one in enumerate(sensors):
             made = [
                 sensor_samples(one, readings[k], motor, log, len(logs), bent[log], delays[k][log])
@@ -245,7 +245,7 @@ def fit_link_sensors(
             numbers = own_numbers(one, made, names, s.gain, s.place)
             delay, at = (DELAY, at) if k == 0 else (at, at + 1)
             streams.append(
-                Stream(sensor=one, samples=made, numbers=numbers, delay=delay, own=slice(at, at + len(numbers)))
+                SensorStream(sensor=one, samples=made, numbers=numbers, delay=delay, own=slice(at, at + len(numbers)))
             )
             at += len(numbers)
         estimate, distance = _estimate(streams, mean, own_sigma, at, distances, start)
@@ -276,7 +276,7 @@ def _flex(p: Array, motor: JointSamples, distance: float, log: int) -> Array:
 
 
 def _estimate(
-    streams: Sequence[Stream],
+    streams: Sequence[SensorStream],
     mean: Array,
     sigma: Array,
     count: int,
@@ -300,7 +300,7 @@ def _estimate(
     rubs = {d: [x.dry_friction(d) for x in streams[0].samples] for d in distances}
 
     def found(
-        own: Sequence[Stream], noises: Sequence[Whitening], begin: Array | None
+        own: Sequence[SensorStream], noises: Sequence[Whitening], begin: Array | None
     ) -> tuple[ColouredPosterior, float]:
         measured = np.concatenate([one.measured for one in own])
         tried = list[ColouredPosterior]()
