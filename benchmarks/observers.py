@@ -111,7 +111,7 @@ def _ours() -> Iterator[Run]:
     methods = {"veridyn index-3": NaturalMethod()}
     methods |= {f"veridyn {rule}": NaturalMethod("explicit", rule=rule) for rule in ("RK4", "RK45", "DOP853")}
     for (name, method), h in itertools.product(methods.items(), STEPS):
-        how = replace(method, step=h, engine="compiled")
+        how = replace(method, step=h)
 
         def run(how: NaturalMethod = how) -> float:
             return float(integrate_natural(system, [0.0, END], start, method=how).q[-1, at])
