@@ -59,18 +59,23 @@ for name, method in (("index-3", NaturalMethod()), ("RK4", NaturalMethod("explic
     how = replace(method, step=1e-3)
     out["four-bar, 4000 steps, " + name] = best(lambda: integrate_natural(system, [0.0, 4.0], start, method=how), 5)
 
-Sensor, ProcessNoise = vd.Sensor, vd.filters.ProcessNoise
+Sensor = vd.Sensor
+# A checkout from before ObserveSettings has ProcessNoise in front, and takes settings by keyword.
+ProcessNoise = vd.filters.ProcessNoise if "ObserveSettings" in dir(vd) else vd.ProcessNoise
 tree = arm()
 noise = ProcessNoise(force=100.0, start=0.01, start_rate=0.1, start_force=10.0)
-settings = vd.ObserveSettings(process_noise=noise, start=dict.fromkeys(tree.coordinates, 0.3))
+settings = {"process_noise": noise, "start": dict.fromkeys(tree.coordinates, 0.3)}
 seen = replace(tree, sensors=tuple(Sensor(f"encoder_{c}", "coordinate", c, 1e-4) for c in tree.coordinates))
 crank = replace(vd.load_model("veridyn:fourbar.yaml"), sensors=(Sensor("encoder", "coordinate", "phi", 1e-3),))
-turning = vd.ObserveSettings(process_noise=ProcessNoise(acceleration=1.0, start=0.01, start_rate=0.1), start={"phi": np.pi / 3})
+turning = {"process_noise": ProcessNoise(acceleration=1.0, start=0.01, start_rate=0.1), "start": {"phi": np.pi / 3}}
 t = 1e-3 * np.arange(1, 1001)
 rows = 0.3 + 0.05 * np.sin(2.0 * np.pi * 0.3 * t)[:, None] * np.ones(tree.n) + 1e-4 * np.random.default_rng(0).normal(size=(len(t), tree.n))
 
 def stepped(machine, word, how, readings):
-    observer = vd.Observer(machine, word, how)
+    if "ObserveSettings" in dir(vd):
+        observer = vd.Observer(machine, word, vd.ObserveSettings(**how))
+    else:
+        observer = vd.Observer(machine, word, **how)
     for now, row in zip(t.tolist(), readings):
         observer.step(now, row)
 

@@ -234,21 +234,21 @@ class Linearised:
         return self.system.considered
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
-        there, F = self.system.move_and_jacobian(self.at, u, t, dt)
-        return self.system.add(there, self.system.subtract(x, self.at) @ F.T)
+        return self.move_and_jacobian(x, u, t, dt)[0]
 
     def move_and_jacobian(self, x: Array, u: Array, t: float, dt: float) -> tuple[Array, Array]:
-        return self.move(x, u, t, dt), self.system.move_and_jacobian(self.at, u, t, dt)[1]
+        there, F = self.system.move_and_jacobian(self.at, u, t, dt)
+        return self.system.add(there, self.system.subtract(x, self.at) @ F.T), F
 
     def noise(self, x: Array, u: Array, t: float, dt: float) -> Array:
         return self.system.noise(self.at, u, t, dt)
 
     def sense(self, x: Array, u: Array, t: float) -> Array:
-        y, H = self.system.sense_and_jacobian(self.at, u, t)
-        return y + self.system.subtract(x, self.at) @ H.T
+        return self.sense_and_jacobian(x, u, t)[0]
 
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
-        return self.sense(x, u, t), self.system.sense_and_jacobian(self.at, u, t)[1]
+        y, H = self.system.sense_and_jacobian(self.at, u, t)
+        return y + self.system.subtract(x, self.at) @ H.T, H
 
     def compiled_step(self, limit: float) -> CompiledStep | None:
         return self.system.compiled_step(limit, self.at)
