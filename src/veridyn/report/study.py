@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
@@ -26,7 +25,7 @@ from veridyn.spatial.inertia import INERTIAL, six
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.machine import Closing
-from veridyn.studies.run.payload import PayloadRun
+from veridyn.studies.run.payload import CONVENTIONS, PayloadRun
 
 FRICTION_COLUMNS = (
     "term",
