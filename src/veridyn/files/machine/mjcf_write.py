@@ -29,7 +29,7 @@ from veridyn.files.machine.mjcf_parts import (
     text_of_numbers,
     with_rigid_friction,
 )
-from veridyn.files.machine.urdf_joints import free_name
+from veridyn.files.machine.urdf import free_name
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.machine.urdf_xml import XmlEdits, XmlNode, bytes_of, check_same_machine, parse_xml
 from veridyn.identify.result import Fit
