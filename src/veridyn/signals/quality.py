@@ -11,7 +11,7 @@ in :class:`QualityLimits`; the defaults look for what a well-kept acquisition do
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,18 +126,8 @@ def _finding(
 ) -> Finding:
     where = f"channel '{channel.name}'" + (f" and {others} more on its clock" if others else "")
     fault = Fault(what, where, expected, found, hint or HINTS[kind])
-    times = channel.t[[places[0], places[-1] if last is None else last]] if len(places) else (np.nan, np.nan)
-    start, end = float(times[0]), float(times[1])
-    return Finding(
-        channel=channel.name,
-        kind=kind,
-        severity=severity,
-        t_start=start,
-        t_end=end,
-        count=len(places),
-        message=str(fault),
-        fault=fault,
-    )
+    finding = Finding.of(channel, kind, severity, places, fault)
+    return finding if last is None else replace(finding, t_end=float(channel.t[last]))
 
 
 def _clock(channel: Channel, limits: QualityLimits, others: int) -> Iterator[Finding]:
