@@ -8,8 +8,8 @@ from strangers.bicycle_drive import Bicycle
 from veridyn.errors import DataError, SimulationError
 from veridyn.estimators import Innovations
 from veridyn.model.single_track import CarNoise, PriorValue, car_machine
-from veridyn.simulate.car import Steered, car_truth, steered_run
 from veridyn.simulate.imperfection import Imperfection
+from veridyn.simulate.simulator import Steered, car_truth, steered_run
 
 TRUTH = Bicycle(duration=10.0, rate=25.0, noise={"yaw_rate": 0.0, "ay": 0.0, "steer": 0.0, "position": 0.0})
 EXACT = tuple(vd.Sensor(n, "reading", n, 1e-12) for n in ("yaw_rate", "ay", "sideslip"))

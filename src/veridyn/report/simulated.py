@@ -16,7 +16,7 @@ from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, mechanism_animation
 from veridyn.report.words import count, listed, number, percent, unit_text
-from veridyn.simulate.car import ACTING, SteeredRun
+from veridyn.simulate.simulator import ACTING, SteeredRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.meshes import solids_of
