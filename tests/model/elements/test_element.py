@@ -14,6 +14,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import (
     WRENCH_ROWS,
     Element,
+    LawTable,
     asymmetric,
     bump_stop,
     coulomb,
@@ -32,7 +33,6 @@ from veridyn.model.elements.element import (
     tanh_friction,
 )
 from veridyn.model.elements.kinds import KINDS
-from veridyn.model.elements.table_law import LawTable
 from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 

@@ -40,10 +40,9 @@ from veridyn.model.controller import (
     ControllerKind,
     Feedforward,
 )
-from veridyn.model.elements.element import Element, own_law_faults
+from veridyn.model.elements.element import Element, LawTable, own_law_faults
 from veridyn.model.elements.kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements.own_law import OWN, with_numbers
-from veridyn.model.elements.table_law import LawTable
 from veridyn.model.load import Drive, Force, Load, Torque, Transmission
 from veridyn.model.place import GROUND, Assembly, Marker, PointRef
 from veridyn.model.point_parts import Damper, DirectionRef, Spring

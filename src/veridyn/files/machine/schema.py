@@ -42,8 +42,8 @@ from veridyn.files.machine.write_parts import (
 from veridyn.model.car import TABLE as CAR_TABLE
 from veridyn.model.car import TYRE_LAWS
 from veridyn.model.controller import ANTI_WINDUPS, CONTROLLER_CONSTANTS, CONTROLLER_KINDS, CURRENT, FEEDFORWARDS
+from veridyn.model.elements.element import MOST_POINTS, OUTSIDE, SHAPES
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
-from veridyn.model.elements.table_law import MOST_POINTS, OUTSIDE, SHAPES
 from veridyn.model.graph import FORMULATIONS, SIGMA
 from veridyn.model.link import CUT_CHOICES
 from veridyn.model.link import KINDS as JOINTS

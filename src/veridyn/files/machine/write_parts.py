@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 
 from veridyn.errors import ModelError
 from veridyn.model.controller import CONTROLLER_CONSTANTS
-from veridyn.model.elements.element import Element
+from veridyn.model.elements.element import Element, LawTable
 from veridyn.model.elements.kinds import CONSTANT_KEYS
-from veridyn.model.elements.table_law import LawTable
 from veridyn.model.flexible import Flexible
 from veridyn.model.graph import Body, PointDescription, point_at
 from veridyn.model.link import End, Joint, Link, LinkCapsule
