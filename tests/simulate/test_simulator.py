@@ -1,4 +1,5 @@
 """Machines simulated, and cars of a few numbers: a motion integrated elsewhere, sensors with noise, and the way back to parameters."""
+
 from __future__ import annotations
 
 import numpy as np
