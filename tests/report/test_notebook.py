@@ -13,7 +13,7 @@ from veridyn.errors import DataError, FileError
 from veridyn.files.access import shipped
 from veridyn.identify.base import generic_motion
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.report.blocks import measured
+from veridyn.report import measured
 from veridyn.report.notebook import Display, show_machine
 
 

@@ -187,7 +187,7 @@ def compare(
 
     from veridyn.cli.output import shown_progress
     from veridyn.files.access import write_atomic
-    from veridyn.report.blocks import units_in
+    from veridyn.report import units_in
     from veridyn.studies.compare import compare as compared
     from veridyn.studies.result import finite
 
@@ -215,7 +215,7 @@ def _recorded(
 ) -> Recorded:
     """What came of a study as it is kept and printed: the verdict, the figures and its summary, or another `summary`."""
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.blocks import units_in
+    from veridyn.report import units_in
 
     def show(result: Result) -> None:
         print_verdict(verdict_of(done), result)

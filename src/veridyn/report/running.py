@@ -31,7 +31,8 @@ from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.report.blocks import Animation, Section, Text, attempted, drawing_errors, number, undrawn
+from veridyn.report import number
+from veridyn.report.blocks import DRAWING_ERRORS, Animation, Section, Text, attempted, undrawn
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.identified import Trace
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
@@ -157,7 +158,7 @@ def running_section(fit: Fit, motion: Motion) -> Section:
         made = running_machine(fit, motion)
     except VeridynError as error:
         return Section("The identified machine", [Text(f"“{machine.name}” does not run in this page. {error}")])
-    except drawing_errors() as error:
+    except DRAWING_ERRORS as error:
         return Section("The identified machine", [undrawn("The identified machine", error)])
     if made is None:
         what = f"its equations are longer than a page should carry ({number(MAX_KERNEL_BYTES / 1000, 3)} kB of WebAssembly)"

@@ -16,23 +16,8 @@ import numpy as np
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
-from veridyn.report.blocks import (
-    Block,
-    Code,
-    Figure,
-    Key,
-    Listing,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    count,
-    listed,
-    measured,
-    number,
-    percent,
-    unit_text,
-)
+from veridyn.report import count, listed, measured, number, percent, unit_text
+from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page
 from veridyn.report.plots import Series, curves
 from veridyn.report.verdict import verdict

@@ -21,7 +21,8 @@ from veridyn.papers.buggy.trials import (
     TORQUE_SIGMA,
     InputRun,
 )
-from veridyn.report.blocks import Animation, Block, Figure, Table, number
+from veridyn.report import number
+from veridyn.report.blocks import Animation, Block, Figure, Table
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.scene import Layer, Meaning, scene, tree_layer

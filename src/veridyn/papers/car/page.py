@@ -47,22 +47,8 @@ from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.papers.car.study import NAMES, CarStudy, car_study
 from veridyn.papers.car.study_2002 import Study2002, study_2002
 from veridyn.progress import Progress, silent, staged
-from veridyn.report.blocks import (
-    Animation,
-    Block,
-    Figure,
-    Key,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    like,
-    listed,
-    measured,
-    number,
-    percent,
-    unit_text,
-)
+from veridyn.report import like, listed, measured, number, percent, unit_text
+from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves

@@ -48,7 +48,8 @@ from veridyn.papers.hexapod.machine import (
     truth,
 )
 from veridyn.progress import Progress, silent
-from veridyn.report.blocks import Block, Figure, Table, Text, measured, number
+from veridyn.report import measured, number
+from veridyn.report.blocks import Block, Figure, Table, Text
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 

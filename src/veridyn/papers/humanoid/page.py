@@ -29,22 +29,8 @@ from veridyn.papers.humanoid.study import (
     truth_of,
 )
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed
-from veridyn.report.blocks import (
-    Animation,
-    Block,
-    Figure,
-    Key,
-    Listing,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    listed,
-    measured,
-    number,
-    percent,
-    unit_text,
-)
+from veridyn.report import listed, measured, number, percent, unit_text
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, bars, curves
