@@ -39,9 +39,7 @@ ARM = machine(LINKS)
 
 def finding(channel, kind, severity):
     fault = Fault(f"{kind} found.", f"channel '{channel}'")
-    return Finding(
-        channel=channel, kind=kind, severity=severity, t_start=0.0, t_end=1.0, count=1, message=str(fault), fault=fault
-    )
+    return Finding(channel=channel, kind=kind, severity=severity, t_start=0.0, t_end=1.0, count=1, fault=fault)
 
 
 FOUND = Findings(

@@ -34,8 +34,7 @@ from veridyn.model.parameters import ParameterFit
 from veridyn.model.single_track import NOISES, CarNoise, prior_of, with_exchanged_axles, with_values
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, changed
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_checks import log_faults
+from veridyn.signals.drive import DriveLog, log_faults
 
 SWAP_EVIDENCE = 8.0  # of the logarithm of the likelihood
 KNOWN_TYRES = 0.25  # relative deviation of tyre stiffness up to which exchanged axles show

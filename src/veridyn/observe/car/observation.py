@@ -49,8 +49,7 @@ from veridyn.observe.settings import ObserveSettings, ParameterBounds
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.system import Continuous
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_checks import log_faults
+from veridyn.signals.drive import DriveLog, log_faults
 
 T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")

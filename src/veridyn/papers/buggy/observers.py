@@ -67,7 +67,7 @@ from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.buggy.drive import RATE, BuggyTruth, settle
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
 from veridyn.papers.buggy.tracking import NEES_EVERY, SKIP, BuggyTrack, follow_by_forces, tracked_run
-from veridyn.signals.drive import course_over_ground
+from veridyn.signals.base_motion import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
 STIFFNESS_SIGMA, MASS_SIGMA = 0.10 / np.sqrt(3.0), 0.02 / np.sqrt(3.0)  # relative, of uniform errors within 10 and 2 %
