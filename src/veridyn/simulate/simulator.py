@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
+from veridyn.mechanics.control.law import Tracker, feedforward
 from veridyn.mechanics.formulated import formulated, in_joints
-from veridyn.mechanics.system.control import Reference, Tracker, feedforward
-from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
+from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Reference, Trajectory, clock
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.controller import MOTOR

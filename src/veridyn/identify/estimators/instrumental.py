@@ -40,7 +40,7 @@ from veridyn.identify.output_error.shooting import LAW, Law, Shooting
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac
-from veridyn.mechanics.system.control import Reference
+from veridyn.mechanics.system.simulation import Reference
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element

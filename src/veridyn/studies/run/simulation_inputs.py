@@ -14,7 +14,7 @@ from veridyn.files.expressions import function_of
 from veridyn.files.log.load import survey
 from veridyn.files.units import dimension
 from veridyn.files.yaml_reader import Place
-from veridyn.mechanics.system.control import Reference
+from veridyn.mechanics.system.simulation import Reference
 from veridyn.model.experiment import Experiment
 from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory
 from veridyn.studies.config.log import ColumnSettings, TableSettings

@@ -17,8 +17,8 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of, round
 from veridyn.mechanics.natural.equations.position import independent, start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, NaturalMethod, driven, led
-from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
+from veridyn.mechanics.system.simulation import Reference
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix, open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
