@@ -362,7 +362,11 @@ class Formulated(ABC):
     def quantity(self, model: Any, name: str, kind: str, on: PointRef | tuple[str, str]) -> StateQuantity:
         """A virtual sensor on a model that was prepared here."""
 
+    @property
     @abstractmethod
+    def integrator(self) -> Callable[..., Trajectory]:
+        """What integrates its motion, with the arguments of :meth:`integrated` behind the machine."""
+
     def integrated(
         self,
         t: Array,
@@ -375,6 +379,9 @@ class Formulated(ABC):
         progress: Progress = silent,
     ) -> Trajectory:
         """The motion from joint coordinates q and rates q̇ under inputs, given in joint coordinates."""
+        if inputs is not None and inputs.sampled is not None:
+            require(self, "control laws", where=self.name)
+        return self.integrator(self.machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 
 
 def require(form: Formulated, *abilities: Ability, where: str = "", found: str = "") -> None:
