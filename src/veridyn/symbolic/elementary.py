@@ -104,6 +104,12 @@ class Arithmetic(ABC, Generic[V]):
     def choose(self, condition: V, a: V, b: V) -> V:
         return self.operation("choose", a, b, condition)
 
+    def sign(self, a: V) -> V:
+        """−1, 0 or 1."""
+        zero = self.number(0.0)
+        down = self.choose(self.less(a, zero), self.number(-1.0), zero)
+        return self.choose(self.less(zero, a), self.number(1.0), down)
+
 
 def half_pi_parts() -> tuple[float, float, float, float]:
     """π/2 as a sum: products of the first three parts with integers below 2^20 are exact."""

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import Arithmetic, arc_tangent, exponential, logarithm, sine_and_cosine
+from veridyn.symbolic.elementary import FUNCTIONS, Arithmetic, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
 from veridyn.symbolic.schedule import Instruction, instructions, live_values, scheduled
 
@@ -139,9 +139,7 @@ def emit_ptx(
     )
     by_value = by_value and len(parameters) <= BY_VALUE
     writer = _Writer(graph, code, tuple(samples), tuple(parameters), by_value)
-    stores: dict[int, list[tuple[int, bool]]] = {}
-    for k, r in enumerate(references):
-        stores.setdefault(r.node, []).append((k, r.negative))
+    stores = graph.stores(outputs)
     for n in [n for n in stores if n not in code]:
         writer.store(n, stores[n])
     for n in order:
@@ -219,14 +217,13 @@ class _Writer:
         elif name == "fms":
             self.value[n] = a.fma(x[0], x[1], a.minus_of(x[2]))
         elif name == "sign":
-            down = a.choose(a.less(x[0], a.number(0.0)), a.number(-1.0), a.number(0.0))
-            self.value[n] = a.choose(a.less(a.number(0.0), x[0]), a.number(1.0), down)
+            self.value[n] = a.sign(x[0])
         elif name in ("abs", "sqrt"):
             self.value[n] = a.unary("abs" if name == "abs" else "sqrt.rn", x[0])
-        elif name in ("exp", "log", "atan"):
-            self.value[n] = {"exp": exponential, "log": logarithm, "atan": arc_tangent}[name](a, x[0])
+        elif name in FUNCTIONS:
+            self.value[n] = FUNCTIONS[name](a, x[0])
         else:
-            self.value[n] = {"add": a.add, "sub": a.sub, "mul": a.mul, "div": a.div}[name](x[0], x[1])
+            self.value[n] = a.div(x[0], x[1]) if name == "div" else a.operation(name, x[0], x[1])
 
     def store(self, n: int, places: Sequence[tuple[int, bool]]) -> None:
         """Store a node at its places among the outputs."""

@@ -31,7 +31,7 @@ def instructions(graph: Graph, outputs: Iterable[Number], fused: bool = True) ->
     """
     wanted = list(outputs)
     nodes = [n for n in live(graph, wanted) if graph.operation[n] >= ADD]
-    found = {n: Instruction(OPERATIONS[graph.operation[n]], _operands(graph, n)) for n in nodes}
+    found = {n: Instruction(OPERATIONS[graph.operation[n]], graph.operands(n)) for n in nodes}
     if not fused:
         return found
     uses: dict[int, int] = {}
@@ -50,11 +50,6 @@ def instructions(graph: Graph, outputs: Iterable[Number], fused: bool = True) ->
                 found[n] = Instruction(name, (*found.pop(m).operands, other))
                 break
     return found
-
-
-def _operands(graph: Graph, n: int) -> tuple[int, ...]:
-    left, right = graph.left[n], graph.right[n]
-    return (left,) if right < 0 else (left, right)
 
 
 def scheduled(operands: Operands, outputs: Sequence[int]) -> list[int]:
