@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veridyn.symbolic import expression as ex
-from veridyn.symbolic.elementary import constant, elementary_functions, spread
 from veridyn.symbolic.expression import Graph, Number, live
+from veridyn.symbolic.lowering import constant, elementary_functions, spread
 
 BLOCK = 64  # samples of one block
 PIECE = 250  # operations of one piece

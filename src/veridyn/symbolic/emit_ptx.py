@@ -2,7 +2,7 @@
 
 Samples lie together in memory: input k of sample s is ``inputs[k * input_stride + s]``, so that neighbouring threads read neighbouring
 numbers. Every output is stored as soon as it is known. The order of evaluation keeps few values alive
-(:mod:`veridyn.symbolic.schedule`); inputs and parameters that are needed again much later are loaded again, which costs less than a
+(:mod:`veridyn.symbolic.lowering`); inputs and parameters that are needed again much later are loaded again, which costs less than a
 register held. Constants are hexadecimal doubles, and sine and cosine are those of the other back ends, so that results agree with the
 processor's to rounding.
 """
@@ -13,9 +13,16 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import FUNCTIONS, Arithmetic, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.schedule import Instruction, instructions, live_values, scheduled
+from veridyn.symbolic.lowering import (
+    FUNCTIONS,
+    Arithmetic,
+    Instruction,
+    instructions,
+    live_values,
+    scheduled,
+    sine_and_cosine,
+)
 
 VERSION, TARGET = "7.0", "sm_70"  # of PTX and of the oldest processor; drivers assemble it for newer ones
 THREADS = 128  # of one block

@@ -14,9 +14,8 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import FUNCTIONS, Arithmetic, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.schedule import Instruction, instructions, scheduled
+from veridyn.symbolic.lowering import FUNCTIONS, Arithmetic, Instruction, instructions, scheduled, sine_and_cosine
 
 I32, I64, F64 = 0x7F, 0x7E, 0x7C
 PIECE = 1000  # instructions of one function
