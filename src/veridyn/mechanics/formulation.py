@@ -11,9 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
@@ -413,20 +412,3 @@ def check_formulation(machine: Machine) -> None:
         from veridyn.mechanics.natural.description.of_machine import mechanism_of
 
         mechanism_of(machine)
-
-
-class OneSet:
-    """The part of :class:`~veridyn.mechanics.formulation.MachineModel` that is about sets, where there is only the first."""
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Constraints that follow from others: all are kept."""
-        return ()
-
-    def keeping(self) -> Self:
-        """The same model, which has no other set."""
-        return self
-
-    def change(self, at: Instant, to: int) -> Array:
-        """d(z, ż)/d(z, ż)."""
-        return np.eye(2 * at.R.shape[1])
