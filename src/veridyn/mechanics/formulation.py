@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Fault, Limit, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
@@ -28,6 +29,7 @@ from veridyn.model.single_track import check_car_machine
 from veridyn.progress import Progress, silent
 
 WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz
+UNIQUE_REACTION = 1e-7  # share of a reaction's size that undetermined multipliers may change: rounding
 FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
 Ability = Literal[
     "simulate",
@@ -399,6 +401,27 @@ def wrench_bodies(inputs: Sequence[str], known: Sequence[str], where: str) -> tu
             hint = did_you_mean(body, known)
             raise DataError(f"a wrench acts on '{body}', which is no body.", where=where, hint=hint)
     return bodies
+
+
+def check_determined(
+    sensor: str, components: Sequence[str], free: NDArray[np.bool_], share: str, found: str, hint: str
+) -> None:
+    """Refuse a virtual sensor none of whose components the equations of motion determine, and warn of those that they leave `free`.
+
+    `share`: what is done to those, with their names in place of {}.
+    """
+    if not free.any():
+        return
+    fault = Fault(
+        share.format(", ".join(f"'{name}'" for name, left in zip(components, free, strict=True) if left)),
+        where=f"virtual sensor '{sensor}'",
+        expected="a reaction that the equations of motion determine",
+        found=found,
+        hint=hint,
+    )
+    if free.all():
+        raise DataError(fault)
+    warn(ModelWarning, fault)
 
 
 def check_formulation(machine: Machine) -> None:

@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
-from veridyn.mechanics.formulation import (
-    Instant,
-    QuantityReading,
-)
+from veridyn.errors import DataError, did_you_mean
+from veridyn.mechanics.formulation import UNIQUE_REACTION, Instant, QuantityReading, check_determined
 from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
 from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS
@@ -33,7 +30,6 @@ from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
 from veridyn.symbolic.kernel import Single
 
-UNIQUE_REACTION = 1e-7  # of what a unit multiplier does: undetermined multipliers may change a reaction by rounding
 ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
 
 
@@ -252,20 +248,14 @@ class TreeQuantity:
 
     def _check_determined(self) -> None:
         """Of a machine with redundant joints some reactions are not determined: they are left out with a warning, all of them refused."""
-        names, free = self._every, ~self._made.determined
-        if not free.any():
-            return
-        left = ", ".join(f"'{names[i]}'" for i in np.flatnonzero(free))
-        fault = Fault(
-            f"redundant joints share {left}, which no motion determines.",
-            where=f"virtual sensor '{self.name}'",
-            expected="a reaction that the equations of motion determine",
+        check_determined(
+            self.name,
+            self._every,
+            ~self._made.determined,
+            "redundant joints share {}, which no motion determines.",
             found=f"{self._made.equations} equations of loops, of which {len(self.model.rows)} are independent",
             hint="Cut the loop at a joint that says nothing twice, such as spherical instead of turning.",
         )
-        if free.all():
-            raise DataError(fault)
-        warn(ModelWarning, fault)
 
     @cached_property
     def table(self) -> TreeReadout:
