@@ -41,7 +41,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import element_rows
 from veridyn.mechanics.tree.recursion.inputs import complete_values, state_of
 from veridyn.mechanics.tree.recursion.newton_euler import outward
-from veridyn.mechanics.tree.steps.record import call_addresses
+from veridyn.mechanics.tree.steps.record import addresses_in, call_addresses
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.controller import Controller
 from veridyn.model.machine import Machine
@@ -215,10 +215,7 @@ def connect_law(c: Controller, row: Array) -> tuple[list[int], list[object]]:
             continue
         kernel, written = law_kernel(c, part)
         constants = np.array([c.constants[name.partition(".")[2]] for name in kernel.parameters] or [0.0])
-        inputs, outputs = (
-            row.ctypes.data + 8 * np.array([*map(FIELDS.index, names), 0], dtype=np.uintp)
-            for names in (kernel.inputs, written)
-        )
+        inputs, outputs = (addresses_in(row, map(FIELDS.index, names)) for names in (kernel.inputs, written))
         found, alive = call_addresses(kernel, inputs, outputs, constants.ctypes.data)
         addresses += found
         held += [constants, *alive]

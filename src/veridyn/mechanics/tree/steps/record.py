@@ -12,7 +12,7 @@ their own.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -128,10 +128,14 @@ def connect(
 
     `at`: where in I its six addresses stand.
     """
-    first = record.W.ctypes.data
-    inward, outward = (first + 8 * np.array([*places, 0], dtype=np.uintp) for places in (inputs, outputs))
-    record.I[at : at + 6], held = call_addresses(kernel, inward, outward, first + 8 * parameters)
+    inward, outward = (addresses_in(record.W, places) for places in (inputs, outputs))
+    record.I[at : at + 6], held = call_addresses(kernel, inward, outward, record.W.ctypes.data + 8 * parameters)
     record.held += held
+
+
+def addresses_in(numbers: Array, places: Iterable[int]) -> NDArray[np.uintp]:
+    """Where numbers of an array in one piece stand, by their places, and one address more, as :func:`call_addresses` takes them."""
+    return numbers.ctypes.data + 8 * np.array([*places, 0], dtype=np.uintp)
 
 
 def call_addresses(
