@@ -23,6 +23,7 @@ from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import place_of
+from veridyn.mechanics.tree.steps.kernels import InputPlaces
 from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.steps.statement import input_of
 from veridyn.mechanics.tree.tree import Tree
@@ -30,6 +31,7 @@ from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
 from veridyn.symbolic.kernel import Single
 
+GIVEN = ("X", "V", "A", "LAM", "OUTSIDE")  # what quantities are functions of, one behind the other
 ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
 
 
@@ -53,14 +55,15 @@ class TreeQuantities:
         self.model, self.wanted, tree = model, tuple(wanted), model.tree
         self.count = sum(q.count(tree) for q in self.wanted)
         self.equations = sum(COUNTS[loop.joint] for loop in tree.loops)
-        columns = model.kernels.columns
-        kernels = model.kernels
+        kernels, columns = model.kernels, model.kernels.columns
         request = Request("quantities", (), (self.wanted, columns), kernels.bodies, kernels.friction_speed)
         made = compiled(tree, request, single=True)
         self._parameters = uniform_values(tree, model.values, made.kernel.parameters)
         self._single = Single(made.kernel, self._parameters)
         self._places = tuple(np.array(made.labels, dtype=np.intp).reshape(-1, 2).T)
-        self._take = np.array([self._where(name) for name in made.kernel.inputs], dtype=np.intp)
+        starts = np.cumsum([0, model.nq, model.nv, model.nv, self.equations]).tolist()
+        place = InputPlaces(tree, kernels.bodies, tree.signals, dict(zip(GIVEN, starts, strict=True)))
+        self._take = np.array([place.of(name) for name in made.kernel.inputs], dtype=np.intp)
         names = [input_of(tree, column) for column in columns]
         self._varying = [
             (made.kernel.parameters.index(n), j) for j, n in enumerate(names) if n in made.kernel.parameters
@@ -123,26 +126,6 @@ class TreeQuantities:
         names = self.model.kernels.outside
         labels = [*self.model.varying, *(f"signal.{name}" for name in self.model.inner)]
         return [(j, names.index(name)) for j, name in enumerate(labels) if name in names]
-
-    def _where(self, name: str) -> int:
-        """Where an input of the kernel stands in (x, v, a, λ, outside)."""
-        model = self.model
-        base, nq, nv = (6 if model.free else 0), model.nq, model.nv
-        kind, _, rest = name.partition(".")
-        after = nq + 2 * nv + self.equations
-        outside = model.kernels.outside
-        if kind == "s":
-            return after + outside.index(f"signal.{rest}")
-        if kind == "c":
-            return after + len(outside) - sum(load.components for load in model.tree.loads) + int(rest)
-        if kind in ("f", "m"):
-            body, _, axis = rest.partition(".")
-            return after + 6 * model.kernels.bodies.index(int(body)) + int(axis) + (3 if kind == "m" else 0)
-        start = {
-            "e": 3, "q": 7 if base else 0, "V": nq, "w": nq + 3, "qd": nq + base,
-            "A": nq + nv, "wd": nq + nv + 3, "qdd": nq + nv + base, "l": nq + 2 * nv,
-        }  # fmt: skip
-        return start[kind] + int(rest)
 
 
 WRENCH_COMPONENTS = ("x", "y", "z", "moment.x", "moment.y", "moment.z")
