@@ -30,7 +30,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.control.law import Tracker, feedforward
 from veridyn.mechanics.formulated import formulated, in_joints
-from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Reference, Trajectory, clock
+from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.controller import MOTOR
@@ -38,7 +38,7 @@ from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, Reference
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds

@@ -34,7 +34,7 @@ from scipy.interpolate import CubicSpline
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
-from veridyn.mechanics.system.simulation import SAME_INSTANT_S, Reference, spline_at
+from veridyn.mechanics.system.simulation import SAME_INSTANT_S, spline_at
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion, loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -45,7 +45,7 @@ from veridyn.mechanics.tree.steps.record import addresses_in, call_addresses
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.controller import Controller
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, Reference
 from veridyn.spatial.algebra import ARRAYS, FLOATS, Algebra, ArrayAlgebra, Scalar, add, mul, rounded_sign, sub
 from veridyn.symbolic.expression import Graph, Number
 from veridyn.symbolic.kernel import Kernel, formula_kernel

@@ -34,14 +34,14 @@ from veridyn.mechanics.control.law import (
     schedule,
     voltage,
 )
-from veridyn.mechanics.system.simulation import SAME_INSTANT_S, Inputs, Reference
+from veridyn.mechanics.system.simulation import SAME_INSTANT_S, Inputs
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, Reference
 
 
 def controlled_coordinates(machine: Machine) -> tuple[str, ...]:

@@ -45,12 +45,6 @@ class SampledLaw(Protocol):
         ...
 
 
-class Reference(Protocol):
-    """A motion to follow: q, q̇ and q̈ at times of any shape (…,), each (…, n)."""
-
-    def at(self, t: ArrayLike, /) -> tuple[Array, Array, Array]: ...
-
-
 @dataclass(frozen=True)
 class Inputs:
     """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name.
