@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from benchmarks.running import DURATION, KD, KP, LIMIT, LINKS, STEP, arm, reference, ticks
 from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 from veridyn.mechanics.system.run_adjoint import AdjointRun
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers
-from veridyn.mechanics.system.run_record import Varied
 
 Array = NDArray[np.float64]
 COUNTS = (1, 10, 30, 70)  # of parameters, of which the arm has 70

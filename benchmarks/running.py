@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 import veridyn as vd
 from veridyn.mechanics.system.compiled_run import CompiledRun, Hold, Simulated
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
-from veridyn.mechanics.system.run_record import Varied
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import Placement

@@ -15,7 +15,7 @@ from strangers.pinocchio_logs import ArmLink, machine, pin_model, truth
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
-from veridyn.mechanics.system.run_record import Varied
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, coulomb_along, damper, drive_gain, stribeck
 from veridyn.model.graph import Body

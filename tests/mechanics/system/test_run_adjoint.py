@@ -12,8 +12,8 @@ import veridyn as vd
 from veridyn.errors import ModelError
 from veridyn.mechanics.system.compiled_run import CompiledRun, Hold, Simulated
 from veridyn.mechanics.system.run_adjoint import GAIN_ROWS, AdjointRun, at_steps, to_samples
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers
-from veridyn.mechanics.system.run_record import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, lugre, maxwell, spring
 from veridyn.model.graph import Body

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from veridyn.errors import SimulationError
 from veridyn.mechanics.system import run_formula, run_record
 from veridyn.mechanics.system.compiled_run import CompiledRun
-from veridyn.mechanics.system.run_record import Varied
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, coulomb_along, damper, drive_gain, maxwell, stribeck
 from veridyn.model.graph import Body

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError
 from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
-from veridyn.mechanics.system.run_record import Varied
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import damper
 from veridyn.model.graph import Body

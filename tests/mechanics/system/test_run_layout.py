@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.system.compiled_run import CompiledRun
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
-from veridyn.mechanics.system.run_record import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper, drive_gain, maxwell
 from veridyn.model.graph import Body

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from veridyn.mechanics.system.compiled_run import CompiledRun
-from veridyn.mechanics.system.run_record import Varied
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import damper, lugre
 from veridyn.model.graph import Body

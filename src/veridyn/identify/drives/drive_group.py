@@ -16,7 +16,7 @@ from veridyn.arrays import Array
 from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.identify.drives.drive_unknowns import GAINS, LOAD, STARTS, DriveUnknown
 from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
-from veridyn.mechanics.system.run_record import Varied
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
 

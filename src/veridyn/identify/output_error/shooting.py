@@ -21,7 +21,7 @@ from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.output_error.log_runs import Hold, Runs
 from veridyn.identify.result import ReplaySettings
 from veridyn.mechanics.system.dry_friction import KINDS
-from veridyn.mechanics.system.run_record import Varied
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule

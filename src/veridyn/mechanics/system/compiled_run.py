@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_bound import Outside
 from veridyn.mechanics.system.run_kernel import compiled_rate, compiled_run
 from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
-from veridyn.mechanics.system.run_record import Varied
 from veridyn.mechanics.system.simulation import checked_forces
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD

@@ -20,7 +20,8 @@ from veridyn.arrays import Array
 from veridyn.mechanics.compiled import merged
 from veridyn.mechanics.system import run_record as record
 from veridyn.mechanics.system.dry_friction import DryFriction
-from veridyn.mechanics.system.run_record import TiedBlock, Varied, call_part
+from veridyn.mechanics.system.run_blocks import TiedBlock, Varied
+from veridyn.mechanics.system.run_record import call_part
 from veridyn.mechanics.system.run_stages import along_speed, copy, is_usable, set_leap
 from veridyn.mechanics.system.stepper import Tableau
 from veridyn.mechanics.tree.dynamics.engine import Compiled, signature

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept, only_for
 from veridyn.mechanics.system import run_record as record
-from veridyn.mechanics.system.run_record import GAINS, call_part
+from veridyn.mechanics.system.run_blocks import GAINS
+from veridyn.mechanics.system.run_record import call_part
 from veridyn.mechanics.system.run_stages import advance, copy, rate, set_command, set_instant, set_state
 from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
 from veridyn.mechanics.tree.steps.record import call_kernel, view

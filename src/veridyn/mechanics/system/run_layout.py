@@ -17,10 +17,10 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
+from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
 from veridyn.mechanics.system.run_bound import BASE_SIZE, GRAVITY, ZERO, Outside, bound_address
 from veridyn.mechanics.system.run_formula import SLOPE, STATE, is_short, step_kernel, tangent_kernel
 from veridyn.mechanics.system.run_friction import friction_address
-from veridyn.mechanics.system.run_record import ColumnLayout, Varied
 from veridyn.mechanics.system.run_sensitivity import sensitivity_address
 from veridyn.mechanics.system.run_stages import BRISTLE_CONSTANTS, BristleElements
 from veridyn.mechanics.system.stepper import Tableau

@@ -25,7 +25,7 @@ from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system import run_record as record
 from veridyn.mechanics.system.dry_friction import ROUNDING
-from veridyn.mechanics.system.run_record import GAINS
+from veridyn.mechanics.system.run_blocks import GAINS
 from veridyn.mechanics.system.run_stages import (
     acting_share,
     add_to,
