@@ -23,7 +23,6 @@ from veridyn.mechanics.tree.dynamics.engine import (
     uniform_values,
     wants_compiled,
 )
-from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.dynamics.inverse import tree_forces
 from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state, solve_closed
@@ -328,6 +327,8 @@ def _force_derivatives(
     if wants_compiled(engine, tree, request, len(motion)):
         both = filled(compiled(tree, request), tree, motion, (2, rows, n), values=values, threads=threads)
     else:
+        from veridyn.mechanics.tree.dynamics.formula import formula  # here: only derivatives without a kernel need it
+
         f = formula(tree, request)
         given = dict(zip(f.samples, sample_arrays(tree, motion, f.samples), strict=True))
         given |= dict(zip(f.parameters, uniform_values(tree, values, f.parameters), strict=True))

@@ -27,7 +27,6 @@ from veridyn.mechanics.tree.dynamics.engine import (
     uniform_values,
     wants_compiled,
 )
-from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.loops.closure import projection
 from veridyn.mechanics.tree.loops.dynamics import open_rows, projected
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
@@ -343,6 +342,8 @@ def open_adjoint(
         if len(motion):
             made.kernel.prepared_at(pointers, strides, given_values, addresses, len(motion), memory=(own, G))()
     else:
+        from veridyn.mechanics.tree.dynamics.formula import formula  # here: only derivatives without a kernel need it
+
         f = formula(tree, request)
         names, among = _sources(f.samples, chosen, wanted_columns)
         measured = iter(sample_arrays(tree, motion, names))
