@@ -20,9 +20,8 @@ from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.sensor import Sensor
-from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, RoadBelow, drive, driven, settle, surveyed_road
+from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, drive, driven, settle, surveyed_road
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, MISALIGNED, buggy
 from veridyn.spatial.rotations import angles_of, rotation_of
 
@@ -165,24 +164,6 @@ def test_a_bump_under_the_left_wheels_lifts_them_alone() -> None:
     found = wheel_readings(machine, run.motion)
     left, right = (np.ptp(found[f"tyre_{c}"].centre[:, 2]) for c in ("fl", "fr"))
     assert left > 0.02 and right < 0.01
-
-
-def test_planes_touch_the_road_below_the_wheels():
-    """Height and slopes of z = road + road_x x + road_y y at each wheel's centre are the road's."""
-    machine, rng = buggy(), np.random.default_rng(2)
-    road = surveyed_road(0.05 * rng.standard_normal((41, 64)), 1.0, 1.0)
-    at = settle(machine)
-    p, yaw = np.array([11.3, 2.2, at.base.position[2]]), 0.4
-    x = np.concatenate([p, [np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)], at.q])
-    below = RoadBelow(machine, road)
-    planes = dict(zip(below.names, below(x).tolist(), strict=True))
-    R = np.array([[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]])
-    for c in CORNERS:
-        _, centre = body_pose(machine, at.q[None], f"wheel_{c}")
-        cx, cy, _ = p + R @ centre[0]
-        z, zx, zy = (planes[f"signal.tyre_{c}.{key}"] for key in ("road", "road_x", "road_y"))
-        assert z + zx * cx + zy * cy == pytest.approx(float(road.height(cx, cy)), abs=1e-12)
-        assert (zx, zy) == pytest.approx(tuple(float(s) for s in road.slope(cx, cy)), abs=1e-12)
 
 
 def test_a_survey_goes_through_its_heights_and_repeats_itself():

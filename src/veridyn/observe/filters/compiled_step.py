@@ -11,7 +11,7 @@ caller.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Codes, Matrix, Numbers, Vector, core
+from veridyn.mechanics.tree.steps.ground_below import GroundBelow
 from veridyn.observe.filters.correction import DONE, Corrected, corrected_of, project, put_results
 from veridyn.observe.filters.covariance import all_finite, gather, noise, transition
 from veridyn.observe.filters.robust_gate import Gated, correct_through, gated_of, rescale, restore
@@ -299,6 +300,10 @@ class CompiledStep(ABC):
         self._kernel, self._filter = kernel, record
         self._layout = PassageLayout(len(record.x), len(record.P), len(record.values))
         self._rows = np.empty((0, self._layout.size))  # results of many steps, until they are read
+        self._looked_up: tuple[list[int], list[int]] = (
+            [],
+            [],
+        )  # inputs that a step finds itself, and where they stand in what acts
         self._bind_one()
 
     def _bind_one(self) -> None:
@@ -335,6 +340,10 @@ class CompiledStep(ABC):
         """Let all readings from now on pass a robust gate: its state, as a `RobustGate` has it."""
         self._filter.gate.on[0] = 1
         return self._filter.gate.state
+
+    def on_ground(self, below: GroundBelow, columns: Sequence[int]) -> bool:
+        """Look up the ground below the wheels before each step, in place of these columns of the inputs; False where it cannot."""
+        return False
 
     def adopt(self, system: System) -> bool:
         """Go on with a system that differs in its densities alone, where that can be."""
@@ -380,7 +389,7 @@ class CompiledStep(ABC):
         """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
 
         `sigma` (N, m): deviations of the readings, NaN for the sensor's own. `whole`: with predictions and gains. The rows
-        are written over at the next call.
+        are written over at the next call. Inputs that the steps find themselves are put where they stand in `inputs`.
         """
         f, width = self._filter, self._layout.size if whole else self._layout.short
         if len(self._rows) < len(t) or self._rows.shape[1] != width:
@@ -388,15 +397,19 @@ class CompiledStep(ABC):
         if len(before) != inputs.shape[1]:
             return 0, self._rows
         f.x[:], f.P[:] = belief.x, belief.P
+        acting = as_rows(self._acting(np.vstack([before[None], inputs])))
         given = SampleRows(
             t=np.concatenate([t[:1] if belief.t is None else [belief.t], t]),
             values=as_rows(values),
             flags=np.array(flags, dtype=np.int8).reshape(-1),
             sigma=np.zeros((0, len(f.values))) if sigma is None else as_rows(sigma),
-            acting=as_rows(self._acting(np.vstack([before[None], inputs]))),
+            acting=acting,
             rows=self._rows,
         )
-        return self._done(belief, Bound(given)), self._rows
+        done, (columns, places) = self._done(belief, Bound(given)), self._looked_up
+        if columns:
+            inputs[:done, columns] = acting[1 : done + 1, places]
+        return done, self._rows
 
 
 def as_rows(x: Array) -> Array:

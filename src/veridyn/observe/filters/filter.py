@@ -10,6 +10,7 @@ in one, by machine code where filter and system have some; what stands here is t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
+from veridyn.mechanics.tree.steps.ground_below import GroundBelow
 from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.filters.robust_gate import FALSE_ALARMS, OUTLIER, RobustGate, widened
 from veridyn.observe.filters.update import (
@@ -196,7 +198,15 @@ class Passing:
         )  # it has the gate, too
         self._gate = RobustGate(len(system.outputs), shared) if gated else None
         self._ungated = replace(how, gate=None) if gated else how
+        self._below: GroundBelow | None = None
+        self._columns, self._marches = list[int](), self._compiled is not None
         self.by_reference = 0
+
+    def on_ground(self, below: GroundBelow, columns: Sequence[int]) -> Passing:
+        """The same steps of a machine on wheels, below which the ground is looked up before each, into these columns of the inputs."""
+        self._below, self._columns = below, list(columns)
+        self._marches = self._compiled is not None and self._compiled.on_ground(below, columns)
+        return self
 
     def on(self, system: System) -> Passing:
         """Steps of the same filter on a system that differs in its densities alone, which machine code may take as they are."""
@@ -227,8 +237,10 @@ class Passing:
         From `belief` under the inputs `before` to the readings at t[0], t[1] and so on, with the deviations `sigma` (N, m) where they have
         some of their own; `whole`: with predictions and gains. None are done where a step has no such code.
         """
-        if self._compiled is None or belief.t is None:
+        if self._compiled is None or not self._marches or belief.t is None:
             return 0, np.zeros((0, 0))
+        if self._below is not None:  # what acts before the first step of a log is its first row
+            inputs[0, self._columns] = self._below.at(belief.x)
         return self._compiled.march(belief, before, t, values, flags, inputs, sigma, whole)
 
     def __call__(
@@ -242,6 +254,8 @@ class Passing:
         sigma: Array | None = None,
     ) -> Passage:
         """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
+        if self._below is not None:
+            inputs[self._columns] = self._below.at(belief.x)
         if self._compiled is not None:
             found = self._compiled(belief, before, t, values, flags, inputs, sigma)
             if found is not None:

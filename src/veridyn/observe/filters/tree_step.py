@@ -6,6 +6,7 @@ and readings are kernels of the tree's own expressions, called by their addresse
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps import record as tree
+from veridyn.mechanics.tree.steps.ground_below import Ground, GroundBelow, find_ground
 from veridyn.mechanics.tree.steps.model import TreeModel
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel, call_step
@@ -53,6 +55,7 @@ class TreeFilter(NamedTuple):
     push: Matrix  # (f, k)
     slopes: Matrix  # (f, 2f + k)
     step: Matrix  # (2f + s, 2f + k)
+    ground: Ground  # below the wheels; without slots where the inputs say what it is
 
 
 @kept
@@ -61,10 +64,21 @@ def tree_steps(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
     s, samples = opened(address, TreeFilter), opened(given, SampleRows)
     for k in range(len(samples.values)):
         take(s.filter, samples, k)
+        _look_down(s, samples, k)
         if _step(s, samples.t[k + 1] - samples.t[k], samples.rows[k]) != DONE:
             return k
         go_on(s.filter)
     return len(samples.values)
+
+
+@core
+def _look_down(s: TreeFilter, samples: SampleRows, k: int) -> None:
+    """What acts from sample k on, with the ground below the wheels of the state before it."""
+    if len(s.ground.slots) > 0:
+        find_ground(s.I, s.W, s.ground, s.filter.x)
+    for i in range(len(s.ground.slots)):
+        place = s.I[tree.COUNT_V] + s.ground.slots[i]
+        s.filter.now[place] = samples.acting[k + 1, place] = s.ground.planes[i]
 
 
 @core
@@ -261,12 +275,18 @@ class TreeStep(MachineStep):
                 push=np.zeros((f, k)),
                 slopes=np.zeros((f, 2 * f + k)),
                 step=np.zeros((2 * f + len(system.inner), 2 * f + k)),
+                ground=GroundBelow(model, None).ground,
             )
         )
 
     def adopt(self, system: System) -> bool:
         assert isinstance(system, MachineSystem)  # a tree has no other
         self._filter.density[:] = system.density
+        return True
+
+    def on_ground(self, below: GroundBelow, columns: Sequence[int]) -> bool:
+        self._bound = Bound(self._bound.record._replace(ground=below.ground))
+        self._looked_up = list(columns), [self._places[column] for column in columns]
         return True
 
     def refresh(self, steps: int) -> None:

@@ -15,14 +15,12 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.formulation import Instant, MachineModel
-from veridyn.mechanics.ground.road import Profile, Road, fill_surface
+from veridyn.mechanics.ground.road import Profile, Road
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
-from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.steps.march import TreeMarch, TreeSamples, loads_along
 from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.model.experiment import Channel, Experiment
@@ -151,26 +149,6 @@ def drive(
         engine=engine,
         progress=progress,
     )
-
-
-class RoadBelow:
-    """The inputs `names` (3 for each tyre: height at the ground's origin and two slopes) of a machine that stands on a road."""
-
-    def __init__(self, machine: Machine, road: Road) -> None:
-        self.names = tuple(f"signal.{name}" for name in machine.road_signals)
-        self._instant, self._packed, self._wheels = (
-            StateAccelerations(tree_of(machine), complete_values(machine)),
-            road.packed,
-            len(machine.wheels),
-        )
-
-    def __call__(self, x: Array) -> Array:
-        """Their values at a configuration (7 + n,): place, attitude and joints."""
-        places = self._instant.wheel_places(x[7:], x[:7])
-        at, out = np.ascontiguousarray(places.T), np.empty((3, self._wheels))
-        fill_surface(self._packed, at[0], at[1], out)
-        out[0] -= out[1] * at[0] + out[2] * at[1]
-        return out.T.reshape(-1)
 
 
 def surveyed_road(heights: Array, spacing: float, apart: float) -> Profile:

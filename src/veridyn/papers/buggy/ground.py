@@ -18,12 +18,16 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.ground.road import Road
+from veridyn.mechanics.tree.steps.ground_below import GroundBelow
+from veridyn.mechanics.tree.steps.model import TreeModel
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.filter import Passing, starting_belief
-from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
+from veridyn.observe.filters.run import fill
+from veridyn.observe.measurements import Measurements
+from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven, surveyed_road
 from veridyn.papers.buggy.machine import INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
     FOLLOWING_S,
@@ -189,21 +193,19 @@ def rough(observer: BuggyObserver) -> BuggyObserver:
 def along_road(
     observer: BuggyObserver, model: Machine, log: Experiment, road: Road, start: Mapping[str, float] | None = None
 ) -> BuggyTrack:
-    """An observer sample by sample, with the road below the wheels of its own belief."""
-    below, t = RoadBelow(model, road), log[INPUTS[0]].t
+    """An observer along a log, with the road below the wheels of its own belief."""
+    t, below = log[INPUTS[0]].t, tuple(f"signal.{name}" for name in model.road_signals)
     machine, log = observer.prepared(model, log, model.sensors)
-    setup = observer.setup(start or standing_start(model), (*INPUTS, *below.names))
+    setup = observer.setup(start or standing_start(model), (*INPUTS, *below))
     system, q, qd = setup.system(machine)
     seen = setup.seen(system, q)
-    passing, belief = Passing(setup.method, seen), starting_belief(seen, system.belief(q, qd), float(t[0]))
+    begin = starting_belief(seen, system.belief(q, qd), float(t[0]))
+    assert isinstance(system.model, TreeModel)
+    ground = GroundBelow(system.model, road)
+    passing = Passing(setup.method, seen).on_ground(ground, [system.inputs.index(name) for name in ground.names])
     rows, deviations = readings_in(log, system.outputs)
-    codes, own = np.isnan(rows).astype(np.int8), np.isfinite(deviations)
-    room = TrackRoom(system, len(t), len(belief.x))
-    inputs = np.column_stack([*(log[name].values for name in INPUTS), np.empty((len(t), len(below.names)))])
-    for k, time in enumerate(t.tolist()):
-        inputs[k, len(INPUTS) :] = below(belief.x[: system.nq])
-        before, sigma = inputs[max(k - 1, 0)], deviations[k] if own[k].any() else None
-        passed = passing(belief, before, time, rows[k], codes[k], inputs[k], sigma)
-        room.put(k, passed)
-        belief = passed.belief
-    return room.track(t, inputs)
+    inputs = np.column_stack([*(log[name].values for name in INPUTS), np.zeros((len(t), len(below)))])
+    readings = Measurements(t, rows, system.outputs, np.isfinite(rows), inputs, sigma=deviations)
+    room = TrackRoom(system, len(t), len(begin.x))
+    fill(room, passing, setup.method, readings, begin)
+    return room.track(t, readings.inputs)

@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
-from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.ground.road import Road, road_at
-from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, check_angles, compiled, uniform_values
-from veridyn.mechanics.tree.recursion.inputs import Request
+from veridyn.mechanics.compiled import core, kept, opened
+from veridyn.mechanics.ground.road import Road
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, check_angles
+from veridyn.mechanics.tree.steps.ground_below import Ground, GroundBelow, find_ground
 from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import (
@@ -60,8 +60,6 @@ from veridyn.mechanics.tree.steps.record import (
     R,
     V,
     X,
-    call_addresses,
-    call_kernel,
     call_step,
 )
 from veridyn.mechanics.tree.steps.states import put, set_unknown, state_error
@@ -136,10 +134,7 @@ def _march(
     I: Numbers,
     W: Array,
     turns: Array,
-    places: Numbers,
-    centres: Array,
-    slots: Numbers,
-    road: Array,
+    below: Numbers,
     x: Array,
     v: Array,
     unknown: Array,
@@ -154,21 +149,19 @@ def _march(
 ) -> int:
     """Fill q, q̇, q̈ and u, a row for each `every` steps of h seconds from (x, v, unknown), which move along; DONE, or why it ended.
 
-    Row i of `extra` and `outside` acts over step i, the last one at the last sample. `slots`: where in W three inputs of each wheel stand,
-    which the road below its centre gives; none for a plane at z = 0.
+    Row i of `extra` and `outside` acts over step i, the last one at the last sample. `below`: the address of the ground, on which tyres
+    roll on a plane at z = 0 where it has no slots.
     """
+    ground = opened(below, Ground)
+    slots = ground.slots
     for i in range(len(extra)):
         act(I, W, extra[i], outside[i], unknown)
         if turned_too_far(I, x, turns):
             return TURNED_TOO_FAR
         if len(slots) > 0:
-            put(I, W, X, x)
-            call_kernel(places, 0)
-            for w in range(len(centres)):
-                z, along, across = road_at(road, centres[w, 0], centres[w, 1])
-                W[slots[3 * w]] = z - along * centres[w, 0] - across * centres[w, 1]
-                W[slots[3 * w + 1]] = along
-                W[slots[3 * w + 2]] = across
+            find_ground(I, W, ground, x)
+            for j in range(len(slots)):
+                W[I[OUTSIDE] + slots[j]] = ground.planes[j]
         known = len(slots) == 0 and acts_on(I, W, extra, outside, i)
         if i > 0 and i % every == 0:
             if not known:
@@ -211,26 +204,7 @@ class TreeMarch:
         self.model = model
         self.x, self.v, self.u = (np.array(a, dtype=np.float64) for a in (x, v, u))
         self._turns = np.array(model.tree.turns, dtype=np.float64)
-        wheels = 0 if road is None else len(model.tree.wheels)
-        self._centres, self._road = np.zeros((wheels, 2)), np.zeros(0) if road is None else road.packed
-        self._slots, self._places = np.zeros(0, dtype=np.int64), np.zeros(6, dtype=np.int64)
-        self._held: list[object] = []
-        if wheels:
-            self._slots, self._places = self._on_the_road()
-
-    def _on_the_road(self) -> tuple[Numbers, Numbers]:
-        """Where in the record the road below each wheel is read, and the addresses of the kernel of the wheels' centres."""
-        model, tree, record = self.model, self.model.tree, self.model.kernels.record
-        names = [f"signal.{name}" for name in tree.road_signals]
-        slots = [int(record.I[OUTSIDE]) + model.kernels.outside.index(name) for name in names]
-        made = compiled(tree, Request("wheel_places"), single=True)
-        place = model.kernels.places(tree)
-        inward = record.W.ctypes.data + 8 * np.array([*(place.of(n) for n in made.kernel.inputs), 0], dtype=np.uintp)
-        outward = self._centres.ctypes.data + 8 * np.array([*(2 * w + c for w, c in made.labels), 0], dtype=np.uintp)
-        values = np.append(uniform_values(tree, model.values, made.kernel.parameters), 0.0)
-        addresses, held = call_addresses(made.kernel, inward, outward, values.ctypes.data)
-        self._held = [*held, values]
-        return np.array(slots, dtype=np.int64), np.array(addresses, dtype=np.int64)
+        self._below = GroundBelow(model, road)
 
     def run(self, h: float, every: int, extra: Array, outside: Array) -> TreeSamples:
         """On by len(extra) − 1 steps of h seconds, a whole number of samples `every` so many steps.
@@ -241,7 +215,7 @@ class TreeMarch:
         found = TreeSamples(*(np.empty((count, n)) for n in (m.nq, m.nv, m.nv, len(self.u))))
         forces, given = (np.ascontiguousarray(a, dtype=np.float64) for a in (extra, outside))
         state = _march(
-            record.I, record.W, self._turns, self._places, self._centres, self._slots, self._road,
+            record.I, record.W, self._turns, self._below.bound.address,
             self.x, self.v, self.u, forces, given, float(h), int(every), found.q, found.qd, found.qdd, found.u,
         )  # fmt: skip
         if state == TURNED_TOO_FAR:
