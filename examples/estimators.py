@@ -13,7 +13,7 @@ import numpy as np
 
 import veridyn as vd
 from veridyn.identify.estimator import Estimator
-from veridyn.mechanics.system.control import Tracker
+from veridyn.mechanics.control.law import Tracker
 from veridyn.mechanics.system.integrate import Method, Trajectory
 from veridyn.simulate.simulator import record
 

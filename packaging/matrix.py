@@ -26,7 +26,7 @@ TOOLS = ("pytest>=9", "hypothesis>=6.135", "jsonschema>=4.23", "pandas>=2.2")
 # One or two quick files of each room, without other engines.
 TESTS = (
     "tests/spatial/test_algebra.py",
-    "tests/symbolic/test_elementary.py",
+    "tests/symbolic/test_lowering.py",
     "tests/signals/test_butterworth.py",
     "tests/files/test_units.py",
     "tests/files/test_yaml_reader.py",

@@ -13,11 +13,11 @@ from veridyn.mechanics.system.integrate import Inputs as Inputs
 from veridyn.mechanics.system.integrate import Method as Method
 from veridyn.mechanics.system.integrate import integrate as integrate
 from veridyn.mechanics.tree.dynamics.codegen import c_source as c_source
-from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives as forward_derivatives
-from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives as inverse_derivatives
 from veridyn.mechanics.tree.dynamics.engine import Buffer as Buffer
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator as Evaluator
+from veridyn.mechanics.tree.dynamics.forward import forward_derivatives as forward_derivatives
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics as forward_dynamics
+from veridyn.mechanics.tree.dynamics.forward import inverse_derivatives as inverse_derivatives
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix as mass_matrix
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import regressor as regressor

@@ -29,13 +29,13 @@ from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
-from veridyn.mechanics.tree.formulation import TreeQuantities
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, energy
 from veridyn.mechanics.tree.steps.model import tree_model
+from veridyn.mechanics.tree.virtual import TreeQuantities
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine

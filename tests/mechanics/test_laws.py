@@ -14,8 +14,8 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import ModelError
 from veridyn.mechanics.system.integrate import Inputs, integrate
-from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
 from veridyn.mechanics.tree.dynamics.engine import signature
+from veridyn.mechanics.tree.dynamics.forward import inverse_derivatives
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.recursion.kinematics import energy

@@ -17,8 +17,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import measured_rows
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives
-from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.forward import forward_derivatives, forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of

@@ -11,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Fault, Limit, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
@@ -29,6 +29,7 @@ from veridyn.model.single_track import check_car_machine
 from veridyn.progress import Progress, silent
 
 WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz
+UNIQUE_REACTION = 1e-7  # share of a reaction's size that undetermined multipliers may change: rounding
 FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
 Ability = Literal[
     "simulate",
@@ -362,7 +363,11 @@ class Formulated(ABC):
     def quantity(self, model: Any, name: str, kind: str, on: PointRef | tuple[str, str]) -> StateQuantity:
         """A virtual sensor on a model that was prepared here."""
 
+    @property
     @abstractmethod
+    def integrator(self) -> Callable[..., Trajectory]:
+        """What integrates its motion, with the arguments of :meth:`integrated` behind the machine."""
+
     def integrated(
         self,
         t: Array,
@@ -375,6 +380,9 @@ class Formulated(ABC):
         progress: Progress = silent,
     ) -> Trajectory:
         """The motion from joint coordinates q and rates q̇ under inputs, given in joint coordinates."""
+        if inputs is not None and inputs.sampled is not None:
+            require(self, "control laws", where=self.name)
+        return self.integrator(self.machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 
 
 def require(form: Formulated, *abilities: Ability, where: str = "", found: str = "") -> None:
@@ -395,6 +403,27 @@ def wrench_bodies(inputs: Sequence[str], known: Sequence[str], where: str) -> tu
     return bodies
 
 
+def check_determined(
+    sensor: str, components: Sequence[str], free: NDArray[np.bool_], share: str, found: str, hint: str
+) -> None:
+    """Refuse a virtual sensor none of whose components the equations of motion determine, and warn of those that they leave `free`.
+
+    `share`: what is done to those, with their names in place of {}.
+    """
+    if not free.any():
+        return
+    fault = Fault(
+        share.format(", ".join(f"'{name}'" for name, left in zip(components, free, strict=True) if left)),
+        where=f"virtual sensor '{sensor}'",
+        expected="a reaction that the equations of motion determine",
+        found=found,
+        hint=hint,
+    )
+    if free.all():
+        raise DataError(fault)
+    warn(ModelWarning, fault)
+
+
 def check_formulation(machine: Machine) -> None:
     """Refuse by name what the machine's own formulation cannot carry."""
     if machine.formulation == "tree":
@@ -406,20 +435,3 @@ def check_formulation(machine: Machine) -> None:
         from veridyn.mechanics.natural.description.of_machine import mechanism_of
 
         mechanism_of(machine)
-
-
-class OneSet:
-    """The part of :class:`~veridyn.mechanics.formulation.MachineModel` that is about sets, where there is only the first."""
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Constraints that follow from others: all are kept."""
-        return ()
-
-    def keeping(self) -> Self:
-        """The same model, which has no other set."""
-        return self
-
-    def change(self, at: Instant, to: int) -> Array:
-        """d(z, ż)/d(z, ż)."""
-        return np.eye(2 * at.R.shape[1])

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veridyn.argument_words import found_in
 from veridyn.arguments import as_array
@@ -253,6 +253,12 @@ class Motion:
         for f in fields(self):
             object.__setattr__(made, f.name, parts.get(f.name, getattr(self, f.name)))
         return made
+
+
+class Reference(Protocol):
+    """A motion to follow: q, q̇ and q̈ at times of any shape (…,), each (…, n)."""
+
+    def at(self, t: ArrayLike, /) -> tuple[Array, Array, Array]: ...
 
 
 def joined(motions: Sequence[Motion]) -> Motion:

@@ -77,7 +77,7 @@ class Virtual:
     along it (positive: it pulls), of a rack that on its distance. Or (body, point) where bodies share the point, or where it is fixed: what
     the others do to that body there; with shared vectors or further shared points there is a moment about the point. On a tree, a joint by
     the body it carries, by its coordinate, or a cut joint by its name, and "force" for the force on a coordinate
-    (:class:`~veridyn.mechanics.tree.formulation.TreeQuantity`).
+    (:class:`~veridyn.mechanics.tree.virtual.TreeQuantity`).
     """
 
     name: str

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.formulated import GivenMachine, formulated
+from veridyn.mechanics.formulated import GivenMachine, PointsForm, formulated
 from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, require
-from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise

@@ -37,8 +37,8 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
-from veridyn.symbolic.elementary import spread
 from veridyn.symbolic.kernel import made_once, this_host
+from veridyn.symbolic.lowering import spread
 
 COEFFICIENTS = ("b0", "b1", "b2", "a1", "a2")  # of a section, in the order of its line of coefficients
 

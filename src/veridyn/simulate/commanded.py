@@ -32,7 +32,6 @@ from veridyn.mechanics.control.controlled_run import can_be_compiled, controlled
 from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested
 from veridyn.mechanics.control.sampled import SampledControl, controlled_coordinates, with_law
 from veridyn.mechanics.formulated import formulated
-from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.dry_friction import dry_friction
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
@@ -40,6 +39,7 @@ from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import MOTOR, Controller
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Reference
 from veridyn.progress import Progress, silent
 
 COMMAND = "command."  # begins the channel of what a coordinate is asked for

@@ -33,9 +33,9 @@ from numpy.typing import ArrayLike
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError
+from veridyn.mechanics.control.law import Tracker, feedforward
 from veridyn.mechanics.formulated import formulated, in_joints
 from veridyn.mechanics.single_track import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
-from veridyn.mechanics.system.control import Reference, Tracker, feedforward
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
@@ -45,7 +45,7 @@ from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, Reference
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.model.single_track import car_described
 from veridyn.progress import Progress, silent

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veridyn.symbolic import expression as ex
-from veridyn.symbolic.elementary import constant, elementary_functions, spread
 from veridyn.symbolic.expression import Graph, Number, live
+from veridyn.symbolic.lowering import constant, elementary_functions, spread
 
 BLOCK = 64  # samples of one block
 PIECE = 250  # operations of one piece
@@ -64,10 +64,7 @@ class _Emitter:
         self.parameter_inputs = {n: parameters[by_node[n]] for n in used if by_node[n] in parameters}
         self.pieces = self._cut()
         self.piece_of = {n: k for k, piece in enumerate(self.pieces) for n in piece}
-        self.out_of: dict[int, list[tuple[int, bool]]] = {}
-        for k, x in enumerate(outputs):
-            ref = graph.reference(x)
-            self.out_of.setdefault(ref.node, []).append((k, ref.negative))
+        self.out_of = graph.stores(outputs)
         self.place = self._places()
         self.order: list[int] = []
         self.calls: list[str] = []
@@ -92,10 +89,6 @@ class _Emitter:
             angle = self.graph.left[n] if turns else -1
         return pieces
 
-    def _operands(self, n: int) -> tuple[int, ...]:
-        left, right = self.graph.left[n], self.graph.right[n]
-        return (left,) if right < 0 else (left, right)
-
     def _places(self) -> dict[int, int]:
         """A place in the work array for every value that crosses from one piece to a later one; inputs are there from the start.
 
@@ -105,7 +98,7 @@ class _Emitter:
         gathered = {} if self.lanes else self.sample_inputs
         for k, piece in enumerate(self.pieces):
             for n in piece:
-                for m in self._operands(n):
+                for m in self.graph.operands(n):
                     if m in gathered or self.piece_of.get(m, k) != k:
                         last[m] = k
         for n in self.out_of:

@@ -2,7 +2,7 @@
 
 Samples lie together in memory: input k of sample s is ``inputs[k * input_stride + s]``, so that neighbouring threads read neighbouring
 numbers. Every output is stored as soon as it is known. The order of evaluation keeps few values alive
-(:mod:`veridyn.symbolic.schedule`); inputs and parameters that are needed again much later are loaded again, which costs less than a
+(:mod:`veridyn.symbolic.lowering`); inputs and parameters that are needed again much later are loaded again, which costs less than a
 register held. Constants are hexadecimal doubles, and sine and cosine are those of the other back ends, so that results agree with the
 processor's to rounding.
 """
@@ -13,9 +13,16 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import Arithmetic, arc_tangent, exponential, logarithm, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.schedule import Instruction, instructions, live_values, scheduled
+from veridyn.symbolic.lowering import (
+    FUNCTIONS,
+    Arithmetic,
+    Instruction,
+    instructions,
+    live_values,
+    scheduled,
+    sine_and_cosine,
+)
 
 VERSION, TARGET = "7.0", "sm_70"  # of PTX and of the oldest processor; drivers assemble it for newer ones
 THREADS = 128  # of one block
@@ -139,9 +146,7 @@ def emit_ptx(
     )
     by_value = by_value and len(parameters) <= BY_VALUE
     writer = _Writer(graph, code, tuple(samples), tuple(parameters), by_value)
-    stores: dict[int, list[tuple[int, bool]]] = {}
-    for k, r in enumerate(references):
-        stores.setdefault(r.node, []).append((k, r.negative))
+    stores = graph.stores(outputs)
     for n in [n for n in stores if n not in code]:
         writer.store(n, stores[n])
     for n in order:
@@ -219,14 +224,13 @@ class _Writer:
         elif name == "fms":
             self.value[n] = a.fma(x[0], x[1], a.minus_of(x[2]))
         elif name == "sign":
-            down = a.choose(a.less(x[0], a.number(0.0)), a.number(-1.0), a.number(0.0))
-            self.value[n] = a.choose(a.less(a.number(0.0), x[0]), a.number(1.0), down)
+            self.value[n] = a.sign(x[0])
         elif name in ("abs", "sqrt"):
             self.value[n] = a.unary("abs" if name == "abs" else "sqrt.rn", x[0])
-        elif name in ("exp", "log", "atan"):
-            self.value[n] = {"exp": exponential, "log": logarithm, "atan": arc_tangent}[name](a, x[0])
+        elif name in FUNCTIONS:
+            self.value[n] = FUNCTIONS[name](a, x[0])
         else:
-            self.value[n] = {"add": a.add, "sub": a.sub, "mul": a.mul, "div": a.div}[name](x[0], x[1])
+            self.value[n] = a.div(x[0], x[1]) if name == "div" else a.operation(name, x[0], x[1])
 
     def store(self, n: int, places: Sequence[tuple[int, bool]]) -> None:
         """Store a node at its places among the outputs."""

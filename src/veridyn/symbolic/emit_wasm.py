@@ -14,9 +14,8 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import Arithmetic, arc_tangent, exponential, logarithm, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.schedule import Instruction, instructions, scheduled
+from veridyn.symbolic.lowering import FUNCTIONS, Arithmetic, Instruction, instructions, scheduled, sine_and_cosine
 
 I32, I64, F64 = 0x7F, 0x7E, 0x7C
 PIECE = 1000  # instructions of one function
@@ -36,7 +35,6 @@ OPERATIONS = {
     "less": (I32, 0x63),
     "differs": (I32, 0x52),
 }
-CALLED = {"exp": exponential, "log": logarithm, "atan": arc_tangent}
 NOWHERE = b"\x41\x00"  # address 0, to which a constant one is added
 
 
@@ -142,15 +140,15 @@ ARGUMENT = tuple(b"\x20" + unsigned(k) for k in range(3))
 def emit_wasm(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], parameters: Sequence[str]) -> WasmModule:
     """The module that computes `outputs` from inputs named: one value a sample, or one for all samples (`parameters`)."""
     code = instructions(graph, outputs, fused=False)
-    references = [graph.reference(x) for x in outputs]
-    order = scheduled({n: i.operands for n, i in code.items()}, [r.node for r in references])
+    stores = graph.stores(outputs)
+    order = scheduled({n: i.operands for n, i in code.items()}, list(stores))
     used = {i.name for i in code.values()}
     helpers = [_sincos()] if used & {"sin", "cos"} else []
     number = {}
-    for name in sorted(used & CALLED.keys()):
+    for name in sorted(used & FUNCTIONS.keys()):
         number[name] = len(helpers)
-        helpers.append(_helper(CALLED[name]))
-    pieces, work = _pieces(graph, code, order, references, samples, parameters, number)
+        helpers.append(_helper(FUNCTIONS[name]))
+    pieces, work = _pieces(graph, code, order, stores, samples, parameters, number)
     parameters_at = 8
     work_at = parameters_at + 8 * len(parameters)
     free = work_at + 8 * work
@@ -197,7 +195,7 @@ def _pieces(
     graph: Graph,
     code: dict[int, Instruction],
     order: list[int],
-    references: Sequence,
+    stores: dict[int, list[tuple[int, bool]]],
     samples: Sequence[str],
     parameters: Sequence[str],
     helper: dict[str, int],
@@ -208,9 +206,6 @@ def _pieces(
     crossing = {m for n in order for m in code[n].operands if m in part_of and part_of[m] != part_of[n]}
     place = {m: 8 + 8 * (len(parameters) + k) for k, m in enumerate(sorted(crossing))}
     names = {n: name for name, n in graph.inputs.items()}
-    stores: dict[int, list[tuple[int, bool]]] = {}
-    for k, r in enumerate(references):
-        stores.setdefault(r.node, []).append((k, r.negative))
     found = []
     for part in parts:
         f = WasmFunction(2)
@@ -243,8 +238,7 @@ def _pieces(
                     turned[given[0]] = (f.name_top(F64), cosine)
                 value[n] = turned[given[0]][0 if name == "sin" else 1]
             elif name == "sign":
-                down = f.choose(f.less(x[0], f.number(0.0)), f.number(-1.0), f.number(0.0))
-                value[n] = f.choose(f.less(f.number(0.0), x[0]), f.number(1.0), down)
+                value[n] = f.sign(x[0])
             elif name in UNARY:
                 value[n] = f.keep(F64, x[0] + bytes([UNARY[name]]))
             elif name in helper:

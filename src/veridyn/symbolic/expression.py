@@ -124,6 +124,19 @@ class Graph:
             return x
         return Expression(self, self.constant(abs(float(x))), x < 0.0)
 
+    def operands(self, n: int) -> tuple[int, ...]:
+        """The nodes that an operation works on."""
+        left, right = self.left[n], self.right[n]
+        return (left,) if right < 0 else (left, right)
+
+    def stores(self, outputs: Iterable[Number]) -> dict[int, list[tuple[int, bool]]]:
+        """Node → the numbers of the outputs that it is, each with whether its sign is turned."""
+        found: dict[int, list[tuple[int, bool]]] = {}
+        for k, x in enumerate(outputs):
+            reference = self.reference(x)
+            found.setdefault(reference.node, []).append((k, reference.negative))
+        return found
+
     def add(self, a: Number, b: Number) -> Number:
         if not isinstance(a, Expression):
             if not isinstance(b, Expression):

@@ -6,7 +6,7 @@ number read serves several products. No library is called, so threads run side b
 
 from __future__ import annotations
 
-from veridyn.symbolic.elementary import constant, spread
+from veridyn.symbolic.lowering import constant, spread
 
 PANEL = 4  # columns of one panel: within it each number read serves one product only, so wider ones are slower
 AT_ONCE = 512  # rows of one step: a panel of them stays in the first cache

@@ -23,7 +23,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.system.control import Tracker
+from veridyn.mechanics.control.law import Tracker
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.of_machine import tree_of

@@ -13,7 +13,7 @@ from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.system.control import Tracker
+from veridyn.mechanics.control.law import Tracker
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.tree.formulation import TreeQuantities
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.model import tree_model
+from veridyn.mechanics.tree.virtual import TreeQuantities
 from veridyn.model.elements.element import law
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

@@ -40,12 +40,11 @@ from veridyn.identify.output_error.shooting import LAW, Law, Shooting
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac
-from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, Reference
 from veridyn.settings import Rule, above, at_least
 
 Values = Callable[[Array], Array]  # base parameters → all parameters

@@ -24,9 +24,9 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.mechanics.tree.dynamics.derivatives import open_adjoint, regressor_adjoint
 from veridyn.mechanics.tree.dynamics.engine import Buffer, compiled, filled
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
+from veridyn.mechanics.tree.dynamics.inverse import open_adjoint, regressor_adjoint
 from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, splitting
 from veridyn.mechanics.tree.loops.closing import loops_at, newton, refuse_open
 from veridyn.mechanics.tree.loops.closure import close

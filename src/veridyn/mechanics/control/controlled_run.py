@@ -1,30 +1,60 @@
 """A machine that follows commands by its own controllers, as machine code: all instants of a run without returning to Python.
 
-For open machines on a fixed base and fixed steps of Kutta's rule. Commands, and what a model adds along them, are known before the run;
-laws and machine are :mod:`veridyn.mechanics.control.control_kernel`. Only forces, signals and loads that are functions of Python are asked
-for at each stage. :class:`~veridyn.mechanics.control.sampled.SampledControl` states the same for all other machines and integrators.
+For open machines on a fixed base and fixed steps of Kutta's rule. Commands, and what a model adds along them, are known before the run.
+Only forces, signals and loads that are functions of Python are asked for at each stage.
+:class:`~veridyn.mechanics.control.sampled.SampledControl` states the same for all other machines and integrators.
+
+The machine is that of :mod:`veridyn.mechanics.system.run_kernel`, whose record (I, W) holds its state. Between two nodes of a grid, which
+are instants of controllers and samples, it makes equal steps. At a node measurements are read, laws tick by their kernels
+(:mod:`veridyn.mechanics.control.law`), and what they hold stands in BEFORE, which acts until it changes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numba import types
+from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.mechanics.control.control_kernel import (
-    ODD_FORCE,
-    ODD_VOLTAGE,
-    PLACES,
-    ControlGrid,
-    ControlSamples,
-    ControlTables,
-    compiled_control_run,
+from veridyn.mechanics.compiled import core, kept, only_for
+from veridyn.mechanics.control.law import (
+    CURRENT,
+    CURRENT_INTEGRAL,
+    CURRENT_INTEGRAL_AFTER,
+    FORCE,
+    FORCE_AFTER,
+    INTEGRAL,
+    INTEGRAL_AFTER,
+    LAW,
+    MODEL,
+    OUT,
+    QD,
+    RAW,
+    READ,
+    VOLTS,
+    WANTED,
+    WIDTH,
+    Numbers,
+    Q,
+    R,
+    connect_law,
+    measurement_slots,
+    schedule,
 )
-from veridyn.mechanics.control.law import LAW, READ, WIDTH, Schedule, connect_law, schedule
-from veridyn.mechanics.control.sampled import SampledControl, driven, other_drives, refuse_odd, with_law
+from veridyn.mechanics.control.sampled import (
+    SampledControl,
+    commands_at,
+    driven,
+    driving,
+    other_drives,
+    refuse_odd,
+    with_law,
+)
+from veridyn.mechanics.system import run_record as record
 from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.fixed_steps import is_plain, python_inputs, signals_at_samples
 from veridyn.mechanics.system.integrate import (
@@ -34,19 +64,247 @@ from veridyn.mechanics.system.integrate import (
     inner_start,
     on_samples,
 )
-from veridyn.mechanics.system.run_record import CLOCK, DONE, ESCAPED, HOLDS, NEAREST, START_TIME
-from veridyn.mechanics.system.run_record import LAW as PYTHON_LAW
+from veridyn.mechanics.system.run_kernel import is_positive, smooth_step
+from veridyn.mechanics.system.run_record import call_part
+from veridyn.mechanics.system.run_stages import rate, set_instant
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR
 from veridyn.mechanics.tree.dynamics.instant import ActingInputs
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
+from veridyn.mechanics.tree.steps.record import call_kernel
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Numbers = NDArray[np.int64]
+ODD_FORCE, ODD_VOLTAGE = 10, 11  # how a run ended besides: a controller makes what is no finite number
+# Of a controller: its joint, whether it computes torques of the model or adds the model's gravity, and of a motor the place of its
+# voltage among measured signals and that of its current among states of elements; −1 without one.
+JOINT, COMPUTED, GRAVITY, VOLTAGE_PLACE, CURRENT_PLACE = PLACES = range(5)
+REQUEST_CODE, LIMIT_CODE, VOLTAGE_CODE, CODES = 0, 6, 12, 18  # addresses of its kernels
+WHAT, OF, SLOT, ROW = range(4)  # of an event: what happens, to which controller, its measurement, its command
+AHEAD = 3  # column of commands behind r, ṙ and r̈: what the model adds along the command
+START_SLOT = 0  # of past states: the start, which is read before there is anything else
+
+
+class ControlTables(NamedTuple):
+    """What ticks read and write.
+
+    Addresses of kernels; rows of fields; places; gear times torque constant of motors (1 without); what drives besides (n,); past states
+    (slots, 2n); accelerations that computed torques ask for (n,); their model: address, what it reads, forces.
+    """
+
+    codes: Numbers
+    rows: Array
+    places: Numbers
+    gears: Array
+    others: Array
+    past: Array
+    accelerations: Array
+    model: Numbers
+    model_given: Array
+    model_forces: Array
+
+
+class ControlGrid(NamedTuple):
+    """Nodes: time since the start, length and number of the steps behind each, the sample that it is or −1; events, and their commands."""
+
+    time: Array
+    step: Array
+    steps: Numbers
+    sample: Numbers
+    first: Numbers
+    events: Numbers
+    commands: Array
+
+
+class ControlSamples(NamedTuple):
+    """At the samples: states (K, size), q̈ and forces (K, n), measured signals (K, ·)."""
+
+    y: Array
+    qdd: Array
+    acting: Array
+    heard: Array
+
+
+@core
+def call_model(T: ControlTables, slot: int, moving: int) -> None:
+    """Γ of the controllers' model at a measured state, of the accelerations that are asked for; at rest without `moving`."""
+    n = len(T.accelerations)
+    for j in range(n):
+        T.model_given[j] = T.past[slot, j]
+        T.model_given[n + j] = T.past[slot, n + j] if moving else 0.0
+        T.model_given[2 * n + j] = T.accelerations[j] if moving else 0.0
+    call_kernel(T.model, 0)
+
+
+@core
+def request(T: ControlTables, c: int, slot: int, command: Array) -> None:
+    """RAW of controller c, from its command and the measurement in `slot`."""
+    n, joint = len(T.accelerations), T.places[c, JOINT]
+    for j in range(AHEAD):
+        T.rows[c, R + j] = command[j]
+    T.rows[c, Q] = T.past[slot, joint]
+    T.rows[c, QD] = T.past[slot, n + joint]
+    T.rows[c, MODEL] = command[AHEAD]
+    if T.places[c, GRAVITY]:
+        call_model(T, slot, 0)
+        T.rows[c, MODEL] = T.model_forces[joint]
+    call_kernel(T.codes, c * CODES + REQUEST_CODE)
+    if T.places[c, COMPUTED]:
+        T.accelerations[joint] = T.rows[c, RAW]
+
+
+@core
+def act(I: Numbers, W: Array, T: ControlTables, c: int, slot: int) -> bool:
+    """Let controller c hold its force, or ask for its current; False where that is no finite number."""
+    joint = T.places[c, JOINT]
+    if T.places[c, COMPUTED]:
+        call_model(T, slot, 1)
+        T.rows[c, RAW] = T.model_forces[joint]
+    call_kernel(T.codes, c * CODES + LIMIT_CODE)
+    T.rows[c, INTEGRAL] = T.rows[c, INTEGRAL_AFTER]
+    T.rows[c, FORCE] = T.rows[c, FORCE_AFTER]
+    force = T.rows[c, OUT]
+    if T.places[c, VOLTAGE_PLACE] >= 0:
+        T.rows[c, WANTED] = force / T.gears[c]
+    else:
+        W[I[record.BEFORE] + joint] = T.others[joint] + force
+    return bool(np.isfinite(force))
+
+
+@core
+def act_on_current(I: Numbers, W: Array, T: ControlTables, c: int) -> bool:
+    """Let the current loop of controller c hold its voltage; False where that is no finite number."""
+    n = I[record.COUNT]
+    T.rows[c, CURRENT] = W[I[record.Y] + 2 * n + T.places[c, CURRENT_PLACE]]
+    call_kernel(T.codes, c * CODES + VOLTAGE_CODE)
+    T.rows[c, CURRENT_INTEGRAL] = T.rows[c, CURRENT_INTEGRAL_AFTER]
+    W[I[record.BEFORE] + n + T.places[c, VOLTAGE_PLACE]] = T.rows[c, VOLTS]
+    return bool(np.isfinite(T.rows[c, VOLTS]))
+
+
+@core
+def reach(I: Numbers, W: Array, T: ControlTables, G: ControlGrid, i: int, reached: Array) -> int:
+    """All that happens at node i, in the state Y."""
+    n, first, last = I[record.COUNT], G.first[i], G.first[i + 1]
+    for e in range(first, last):
+        if G.events[e, WHAT] == READ:
+            for j in range(2 * n):
+                T.past[G.events[e, SLOT], j] = W[I[record.Y] + j]
+    for e in range(first, last):
+        if G.events[e, WHAT] == LAW:
+            request(T, G.events[e, OF], G.events[e, SLOT], G.commands[G.events[e, ROW]])
+    for e in range(first, last):
+        c = G.events[e, OF]
+        if G.events[e, WHAT] == LAW and not act(I, W, T, c, G.events[e, SLOT]):
+            reached[0], reached[1], reached[2] = G.time[i], c, T.rows[c, OUT]
+            return ODD_FORCE
+    for e in range(first, last):
+        c = G.events[e, OF]
+        if G.events[e, WHAT] != READ and T.places[c, VOLTAGE_PLACE] >= 0 and not act_on_current(I, W, T, c):
+            reached[0], reached[1], reached[2] = G.time[i], c, T.rows[c, VOLTS]
+            return ODD_VOLTAGE
+    return record.DONE
+
+
+@core
+def keep_sample(I: Numbers, W: Array, out: ControlSamples, sample: int) -> int:
+    """What is kept of the state Y at an instant that is a sample."""
+    n = I[record.COUNT]
+    status = (
+        call_part(I, record.FRICTION_CODE, W, record.SETTLE, 0.0, 0.0, 0) if I[record.COMBINATIONS] else record.DONE
+    )
+    if status == record.DONE:
+        status = rate(I, W, I[record.Y], I[record.SLOPES])
+    if status != record.DONE:
+        return int(status)
+    for j in range(I[record.SIZE]):
+        out.y[sample, j] = W[I[record.Y] + j]
+    for j in range(n):
+        out.qdd[sample, j] = W[I[record.SLOPES] + n + j]
+        out.acting[sample, j] = W[I[record.FORCE] + j]
+    for j in range(I[record.SIGNALS] - I[record.STATES]):
+        out.heard[sample, j] = W[I[record.GIVEN] + 4 * n + j]
+    return record.DONE
+
+
+@core
+def begin(I: Numbers, W: Array, T: ControlTables, initial: Array) -> bool:
+    """The start of a run: nothing is held, nothing has moved; False where the mass matrix is not positive."""
+    n = I[record.COUNT]
+    I[record.FRESH] = 0
+    for i in range(I[record.COMBINATIONS]):
+        W[I[record.SHARE] + i] = 0.0
+        I[I[record.PENDING] + i] = 0
+    for j in range(n):
+        W[I[record.PUSH] + j] = 0.0
+        W[I[record.BEFORE] + j] = T.others[j]
+        T.accelerations[j] = 0.0
+    for j in range(I[record.SIGNALS] - I[record.STATES]):
+        W[I[record.BEFORE] + n + j] = 0.0
+    for j in range(I[record.SIZE]):
+        W[I[record.Y] + j] = initial[j]
+    for j in range(2 * n):
+        T.past[START_SLOT, j] = initial[j]
+    for c in range(len(T.rows)):
+        for j in range(T.rows.shape[1]):
+            T.rows[c, j] = 0.0
+    return is_positive(I, W)
+
+
+@kept
+def control_run(
+    I: Numbers,
+    W: Array,
+    T: ControlTables,
+    G: ControlGrid,
+    initial: Array,
+    out: ControlSamples,
+    first: int,
+    last: int,
+    reached: Array,
+) -> int:
+    """Go on from node `first` to node `last`, from `initial` where that is the start. How it ended; `reached`: when, controller, value."""
+    clock, status = I[record.CLOCK], record.DONE
+    if first == 0 and not begin(I, W, T, initial):
+        reached[0] = 0.0
+        return record.ESCAPED
+    for i in range(first, last):
+        W[clock + record.INTERVAL_TIME] = G.time[i]
+        set_instant(I, W, 0.0)
+        status = reach(I, W, T, G, i, reached)
+        if status != record.DONE:
+            return int(status)
+        set_instant(I, W, 0.0)
+        if G.sample[i] >= 0:
+            status = keep_sample(I, W, out, G.sample[i])
+        for s in range(G.steps[i]):
+            if status == record.DONE:
+                if I[record.COMBINATIONS]:
+                    status = call_part(I, record.FRICTION_CODE, W, record.STEP, s * G.step[i], G.step[i], 0)
+                else:
+                    known = 1 if s == 0 and G.sample[i] >= 0 else 0
+                    status = smooth_step(I, W, s * G.step[i], G.step[i], 0, known)
+        if status != record.DONE:
+            reached[0] = G.time[i] + W[clock + record.INSTANT]
+            return int(status)
+    return record.DONE
+
+
+@cache
+def compiled_control_run() -> Any:
+    """:func:`control_run` for arrays in one piece, compiled or loaded now."""
+    d1, d2 = (types.Array(types.float64, m, "C") for m in (1, 2))
+    i1, i2 = (types.Array(types.int64, m, "C") for m in (1, 2))
+    tables = types.NamedTuple((i1, d2, i2, d1, d1, d2, d1, i1, d1, d1), ControlTables)
+    grid = types.NamedTuple((d1, d1, i1, i1, i1, i2, d2), ControlGrid)
+    return only_for(
+        control_run,
+        (i1, d1, tables, grid, d1, types.NamedUniTuple(d2, 4, ControlSamples), types.int64, types.int64, d1),
+    )
+
+
 NODES_A_CALL = 20_000  # of the grid, between two reports of progress
 
 
@@ -87,10 +345,11 @@ def controlled_run(
     grid, slots = _grid(law, t, method.step)
     tables, held = _tables(law, measured, slots, given)
     voltages = {r.motor.signal for r in law.running if r.motor is not None}
-    called = python_inputs(run, given, _driving(law, given), voltages)
+    called = python_inputs(run, given, driving(law, given), voltages)
     I, W = run.record.I, run.record.W
-    I[HOLDS], I[PYTHON_LAW] = 1, 0 if called is None else called.address
-    W[I[CLOCK] + START_TIME], W[I[CLOCK] + NEAREST] = float(t[0]), NEAR_SINGULAR
+    I[record.HOLDS], I[record.LAW] = 1, 0 if called is None else called.address
+    nearest = I[record.CLOCK] + record.NEAREST
+    W[I[record.CLOCK] + record.START_TIME], W[nearest] = float(t[0]), NEAR_SINGULAR
     out = ControlSamples(*(np.empty((len(t), k)) for k in (len(y0), n, n, len(measured))))
     reached, nodes, first = np.zeros(3), len(grid.time), 0
     code = compiled_control_run()
@@ -101,10 +360,14 @@ def controlled_run(
         if status in (ODD_FORCE, ODD_VOLTAGE):
             what = "force" if status == ODD_FORCE else "voltage"
             refuse_odd(law.running[int(reached[1])].law, what, float(reached[2]), time)
-        if status == ESCAPED and W[I[CLOCK] + NEAREST] < math.inf and run.is_near_singular(tree, complete_values(tree)):
-            W[I[CLOCK] + NEAREST], first = math.inf, 0
+        if (
+            status == record.ESCAPED
+            and W[I[record.CLOCK] + record.NEAREST] < math.inf
+            and run.is_near_singular(tree, complete_values(tree))
+        ):
+            W[I[record.CLOCK] + record.NEAREST], first = math.inf, 0
             continue
-        if status != DONE:
+        if status != record.DONE:
             run.refuse(status, time, called)
         progress("simulating", float(grid.time[last - 1]), float(t[-1] - t[0]))
         first = last
@@ -138,56 +401,15 @@ def _grid(law: SampledControl, t: Array, step: float) -> tuple[ControlGrid, int]
     sample[np.searchsorted(time, t)] = np.arange(len(t))
     node = np.repeat(np.searchsorted(time, marks), np.diff(found.first))
     first = np.searchsorted(node, np.arange(len(time) + 1))
-    slot, slots = _slots(found, len(laws))
+    slot, slots = measurement_slots(found, len(laws))
     row = np.zeros(len(found.what), dtype=np.int64)
     ticks = found.what == LAW
     row[ticks] = np.arange(int(ticks.sum()))
     events = np.column_stack([found.what, found.controller, slot, row]).astype(np.int64)
     when = np.repeat(found.time, np.diff(found.first))[ticks]
-    commands = _commands(law, when, found.controller[ticks], start)
+    commands = commands_at(law, when, found.controller[ticks], start)
     steps = length / np.maximum(count, 1)
     return ControlGrid(time - start, steps, count, sample, first.astype(np.int64), events, commands), slots
-
-
-def _slots(found: Schedule, controllers: int) -> tuple[Numbers, int]:
-    """Of every event the place of its measurement among past states, the first of which is the start; and their number."""
-    slot, base = np.zeros(len(found.what), dtype=np.int64), 1
-    for j in range(controllers):
-        own = found.controller == j
-        reads = np.flatnonzero(own & (found.what == READ))
-        ticks = np.flatnonzero(own & (found.what == LAW))
-        if len(reads) == 0:
-            continue
-        # A measurement is on its way from its event to that of its tick.
-        first = int(found.number[reads[0]])
-        waiting = np.searchsorted(reads, ticks[-len(reads) :]) - np.arange(len(reads))
-        deep = int(waiting.max()) + 1
-        slot[reads] = base + found.number[reads] % deep
-        later = ticks[found.number[ticks] >= first]
-        slot[later] = base + found.number[later] % deep
-        base += deep
-    return slot, base
-
-
-def _commands(law: SampledControl, time: Array, controller: Numbers, start: float) -> Array:
-    """(ticks, 4): r, ṙ and r̈ of every tick of a law, and what the model adds along the command."""
-    out = np.zeros((len(time), 4))
-    places = [r.joint for r in sorted(law.running, key=lambda r: r.column)]
-    for j, r in enumerate(law.running):
-        own = np.flatnonzero(controller == j)
-        asked = law.command.at(np.maximum(time[own] - r.law.constant("command_delay"), start))
-        out[own, :3] = np.column_stack([x[:, r.column] for x in asked])
-        odd = np.flatnonzero(~np.isfinite(out[own, :3]).all(axis=1))
-        if len(odd):
-            law.refuse_command(r, out[own[odd[0]], :3].tolist(), float(time[own[odd[0]]]))
-        if r.law.feedforward == "model":
-            assert law.model is not None  # feed-forward uses a model
-            motion = np.zeros((3, len(own), law.machine.n))
-            motion[:, :, places] = asked
-            idle = {name: np.zeros(len(own)) for name in law.model.tree.signals}
-            model = Motion(time[own], motion[0], motion[1], motion[2], signals=idle)
-            out[own, 3] = inverse_dynamics(law.model.tree, model, parameters=law.model.values)[:, r.joint]
-    return out
 
 
 def _tables(law: SampledControl, measured: list[str], slots: int, given: Inputs) -> tuple[ControlTables, list[object]]:
@@ -212,11 +434,3 @@ def _tables(law: SampledControl, measured: list[str], slots: int, given: Inputs)
         np.array(codes, dtype=np.int64), rows, places, gears, others, np.zeros((slots, 2 * n)), np.zeros(n), *model
     )
     return tables, held
-
-
-def _driving(law: SampledControl, given: Inputs) -> Callable[[float], Array] | None:
-    """What drives of other coordinates do at a time, where that is a function of Python."""
-    drives, loads = other_drives(law.machine), given.loads
-    if loads is None or given.forces is not None:
-        return None
-    return lambda time: driven(law.machine, drives, loads(time))

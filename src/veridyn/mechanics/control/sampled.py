@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -26,6 +26,7 @@ from veridyn.mechanics.control.law import (
     READ,
     ControlConstants,
     ControlTick,
+    Numbers,
     Schedule,
     law_states,
     limited,
@@ -33,13 +34,14 @@ from veridyn.mechanics.control.law import (
     schedule,
     voltage,
 )
-from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, Inputs
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion, Reference
 
 
 def controlled_coordinates(machine: Machine) -> tuple[str, ...]:
@@ -284,3 +286,32 @@ def _check(machine: Machine, model: Machine) -> None:
                 what, where=model.name, found="loops" if model.closed else "a free base", hint="Use feedforward: none."
             )
     faults.raise_if_any(DataError)
+
+
+def commands_at(law: SampledControl, time: Array, controller: Numbers, start: float) -> Array:
+    """(ticks, 4): r, ṙ and r̈ of every tick of a law, and what the model adds along the command."""
+    out = np.zeros((len(time), 4))
+    places = [r.joint for r in sorted(law.running, key=lambda r: r.column)]
+    for j, r in enumerate(law.running):
+        own = np.flatnonzero(controller == j)
+        asked = law.command.at(np.maximum(time[own] - r.law.constant("command_delay"), start))
+        out[own, :3] = np.column_stack([x[:, r.column] for x in asked])
+        odd = np.flatnonzero(~np.isfinite(out[own, :3]).all(axis=1))
+        if len(odd):
+            law.refuse_command(r, out[own[odd[0]], :3].tolist(), float(time[own[odd[0]]]))
+        if r.law.feedforward == "model":
+            assert law.model is not None  # feed-forward uses a model
+            motion = np.zeros((3, len(own), law.machine.n))
+            motion[:, :, places] = asked
+            idle = {name: np.zeros(len(own)) for name in law.model.tree.signals}
+            model = Motion(time[own], motion[0], motion[1], motion[2], signals=idle)
+            out[own, 3] = inverse_dynamics(law.model.tree, model, parameters=law.model.values)[:, r.joint]
+    return out
+
+
+def driving(law: SampledControl, given: Inputs) -> Callable[[float], Array] | None:
+    """What drives of other coordinates do at a time, where that is a function of Python."""
+    drives, loads = other_drives(law.machine), given.loads
+    if loads is None or given.forces is not None:
+        return None
+    return lambda time: driven(law.machine, drives, loads(time))

@@ -36,6 +36,7 @@ from veridyn.mechanics.natural.description.mechanism_check import mechanism_sens
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
+from veridyn.mechanics.tree.readout import SensorTable
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Torque
@@ -48,30 +49,16 @@ STANDSTILL = 1e-9  # m/s, below which there is no course
 
 
 @dataclass(frozen=True, eq=False)
-class Readout:
-    """The table of all sensors of a mechanism: `names` (m,) of outputs, `a` (r, n+1), `G` and `D` (r, n+1, n), and the sensors.
+class Readout(SensorTable):
+    """The table of all sensors of a mechanism: `a` (r, n+1), `G` and `D` (r, n+1, n).
 
-    `bias` (m,) is what is known of it, `owner` (m,) the number of each output's sensor, `units` of the outputs. Row j of the tables is
-    output j; that of a heading is its x component, and `other` (m,) the row of its y component, −1 of all else.
+    Row j is output j; that of a heading is its x component, and `other` (m,) the row of its y component, −1 of all else.
     """
 
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    sensors: tuple[Sensor, ...]
-    owner: tuple[int, ...]
     a: Array
     G: Array
     D: Array
     other: NDArray[np.intp]
-
-    @cached_property
-    def bias(self) -> Array:
-        return np.array([self.sensors[k].bias for k in self.owner])
-
-    @property
-    def variances(self) -> Array:
-        """Of each output: noise and quantum."""
-        return np.array([self.sensors[k].variance for k in self.owner])
 
     @cached_property
     def moves(self) -> bool:
@@ -91,7 +78,7 @@ class Readout:
         return self._turned(found) + self.bias
 
     def _turned(self, found: Array) -> Array:
-        """Outputs (…, m) from rows (…, r): headings are angles of two."""
+        """SensorTable (…, m) from rows (…, r): headings are angles of two."""
         out, at = found[..., : len(self.names)].copy(), np.flatnonzero(self.other >= 0)
         out[..., at] = np.arctan2(found[..., self.other[at]], found[..., at])
         return out

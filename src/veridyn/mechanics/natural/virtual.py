@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
-from veridyn.mechanics.formulation import Instant, QuantityReading
+from veridyn.errors import DataError, did_you_mean
+from veridyn.mechanics.formulation import UNIQUE_REACTION, Instant, QuantityReading, check_determined
 from veridyn.mechanics.natural.channels import Readout, readout
 from veridyn.mechanics.natural.description.mechanism import AXES
 from veridyn.mechanics.natural.equations.freedoms import Reduced
@@ -28,7 +28,6 @@ from veridyn.model.point_parts import Angle, Combination, Elevation
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
 
 READ = tuple(kind for kind in KINDS if kind not in ("distance", *HEADINGS))  # what sensors in natural coordinates read
-UNIQUE_REACTION = 1e-7  # share of a reaction's size that undetermined multipliers may change: rounding
 
 
 class Wanted(NamedTuple):
@@ -200,19 +199,14 @@ class PointsQuantity(_Quantity):
         self.unique = np.flatnonzero(~free)
         self.components = tuple(names[i] for i in self.unique)
         self.units = tuple(self.reaction.units[i] for i in self.unique)
-        if not free.any():
-            return
-        left = ", ".join(f"'{names[i]}'" for i in np.flatnonzero(free))
-        fault = Fault(
-            f"the constraints share {left} in a way that no motion determines.",
-            where=f"virtual sensor '{self.wanted.name}'",
-            expected="a reaction that the equations of motion determine",
+        check_determined(
+            self.wanted.name,
+            names,
+            free,
+            "the constraints share {} in a way that no motion determines.",
             found=f"redundant constraints {', '.join(repr(name) for name in getattr(natural, 'left_out', ()))}",
             hint="Leave out what is redundant in the mechanism file, as the real machine does by its play or its springs.",
         )
-        if free.all():
-            raise DataError(fault)
-        warn(ModelWarning, fault)
 
 
 def _undetermined(natural: Reduced, reaction: Along | Wrench) -> NDArray[np.bool_]:

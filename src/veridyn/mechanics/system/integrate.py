@@ -32,7 +32,15 @@ from veridyn.mechanics.system.fixed_steps import (
     stepped_by_python,
     trajectory_of,
 )
-from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
+from veridyn.mechanics.system.simulation import (
+    SAME_INSTANT_S,
+    BaseState,
+    Forces,
+    Inputs,
+    Method,
+    Trajectory,
+    spline_at,
+)
 from veridyn.mechanics.system.stepper import adaptive_path, check_size, march, tableau
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
@@ -366,8 +374,6 @@ def element_states(
     # Only measured motions need splines, which take SciPy a while to load.
     from scipy.interpolate import CubicHermiteSpline
 
-    from veridyn.mechanics.system.control import spline_at
-
     both, slopes = (np.concatenate(parts, axis=1) for parts in ((motion.q, motion.qd), (motion.qd, motion.qdd)))
     path, n = spline_at(CubicHermiteSpline(motion.t, both, slopes)), tree.n
     base = _base_path(motion) if tree.wheels else None
@@ -399,8 +405,6 @@ def _base_path(motion: Motion) -> Callable[[float], Array] | None:
         return None
     assert b.velocity is not None and b.position is not None and b.quaternion is not None  # check_motion looked
     from scipy.interpolate import CubicSpline
-
-    from veridyn.mechanics.system.control import spline_at
 
     turned = np.sign(np.einsum("ni,ni->n", b.quaternion[1:], b.quaternion[:-1]))
     e = b.quaternion * np.cumprod(np.concatenate([[1.0], turned]))[:, None]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
-from veridyn.mechanics import dense
+from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.ground.road import road_at
 from veridyn.mechanics.system import run_record as record
@@ -284,9 +284,9 @@ def loop_accelerations(I: Numbers, W: Array) -> bool:
         K[e, at] = K[at, e] = 1.0
         right[e] = W[I[record.LED_MOTION] + 2 * I[record.LED] + i] / unit[at]
     pivots = I[I[record.PIVOT_BORDER] : I[record.PIVOT_BORDER] + size]
-    if not dense.factor(K, pivots) or not is_regular(K):
+    if not linear.factor(K, pivots) or not is_regular(K):
         return False
-    dense.solve(K, pivots, W[I[record.BORDER_RIGHT] : I[record.BORDER_RIGHT] + size])
+    linear.solve(K, pivots, W[I[record.BORDER_RIGHT] : I[record.BORDER_RIGHT] + size])
     for i in range(rows):
         W[I[record.ACC] + i] = right[i] * unit[i]
     return True
@@ -379,9 +379,9 @@ def close_loops(I: Numbers, W: Array, y: int) -> int:
                 for j in range(n):
                     total += of[j] * other[j] * unit[j] * unit[j]
                 square[i, k] = total
-        if not dense.factor(square, pivots) or not is_regular(square):
+        if not linear.factor(square, pivots) or not is_regular(square):
             return record.SINGULAR
-        dense.solve(square, pivots, right)
+        linear.solve(square, pivots, right)
         to = v if closed else q
         for i in range(m):
             of = view(W, I[record.LOOPS] + I[I[record.LOOP_ROW] + i] * (n + 2), n + 2)

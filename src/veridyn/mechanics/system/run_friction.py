@@ -14,7 +14,7 @@ from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics import dense
+from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system import run_record as record
 from veridyn.mechanics.system.dry_friction import AT_REST_S, EXCHANGES, ITERATIONS, PARTS, ROUNDING, SECANTS
@@ -63,7 +63,7 @@ def bounded_forces(I: Numbers, W: Array, m: int) -> bool:
                 W[I[record.ROOM] + a] = rest
                 for b in range(k):
                     W[I[record.H_WORK] + a * k + b] = W[A + i * m + I[I[record.PIVOT] + m + b]]
-            dense.solve_once(
+            linear.solve_once(
                 W[I[record.H_WORK] : I[record.H_WORK] + k * k].reshape(k, k),
                 I[I[record.PIVOT] : I[record.PIVOT] + k],
                 W[I[record.ROOM] : I[record.ROOM] + k],
@@ -171,7 +171,7 @@ def halt(I: Numbers, W: Array, k: int, y: int) -> None:
     balance(I, W, k, 1.0, -1)
     for a in range(k):
         W[I[record.H] + a * k + a] *= 1.0 + ROUNDING
-    dense.solve_once(
+    linear.solve_once(
         W[I[record.H] : I[record.H] + k * k].reshape(k, k),
         I[I[record.PIVOT] : I[record.PIVOT] + k],
         W[I[record.ROOM] : I[record.ROOM] + k],

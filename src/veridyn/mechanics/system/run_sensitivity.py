@@ -21,7 +21,7 @@ from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics import dense
+from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system import run_record as record
 from veridyn.mechanics.system.dry_friction import ROUNDING
@@ -211,9 +211,9 @@ def block_slope(I: Numbers, W: Array, b: int, out: int) -> bool:
                 W[m + i * nb + j] = W[I[record.MASS] + I[coordinate + i] * n + I[coordinate + j]]
         pivots = I[I[record.PIVOT_BLOCK] : I[record.PIVOT_BLOCK] + nb]
         A = W[m : m + nb * nb].reshape(nb, nb)
-        if not dense.factor(A, pivots):
+        if not linear.factor(A, pivots):
             return False
-        dense.solve_many(A, pivots, W[r : r + nb * P].reshape(nb, P))
+        linear.solve_many(A, pivots, W[r : r + nb * P].reshape(nb, P))
     copy(W, s + nb * P, nb * P, out)
     copy(W, r, (nb + sb) * P, out + nb * P)
     return True
@@ -296,9 +296,9 @@ def hold_still(I: Numbers, W: Array, shares: int) -> None:
                     W[I[record.HELD_RIGHT] + u * (P - mb) + p] = along_block(I, W, i, b, p)
             A = W[I[record.HELD_BLOCK] : I[record.HELD_BLOCK] + k * k].reshape(k, k)
             pivots = I[I[record.PIVOT] : I[record.PIVOT] + k]
-            if dense.factor(A, pivots):
+            if linear.factor(A, pivots):
                 X = W[I[record.HELD_RIGHT] : I[record.HELD_RIGHT] + k * (P - mb)].reshape(k, P - mb)
-                dense.solve_many(A, pivots, X)
+                linear.solve_many(A, pivots, X)
                 for r in range(rows):
                     for u in range(k):
                         e = W[s + r * P + P - mb + I[I[record.INDEX] + u]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,9 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.ground.road import Road
 from veridyn.model.motion import Motion
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
 
 SAME_INSTANT_S = 1e-10  # instants closer than this are one: rounding of k/rate and of delays, far below any period
 Forces = Callable[[float, Array, Array], ArrayLike]
@@ -132,3 +136,18 @@ def clock(duration: float, rate: float) -> Array:
             found=f"{duration:g} s at {rate:g} Hz",
         )
     return np.arange(int(np.floor(duration * rate + 1e-9)) + 1) / rate
+
+
+def spline_at(spline: PPoly) -> Callable[[float], Array]:
+    """The values of a cubic spline as a function of one time, equal to the spline's own to rounding, in a tenth of its time.
+
+    Beyond the ends the first and the last cubic go on, as the spline's own do.
+    """
+    knots, c = spline.x.tolist(), np.ascontiguousarray(np.moveaxis(spline.c, 1, 0))
+
+    def at(time: float) -> Array:
+        k = min(max(bisect_right(knots, time) - 1, 0), len(c) - 1)
+        h, (a, b, slope, value) = time - knots[k], c[k]
+        return ((a * h + b) * h + slope) * h + value
+
+    return at

@@ -38,19 +38,35 @@ from veridyn.symbolic.kernel import Single, padded
 MOVE = ("rate", "velocity", "gyroscope", "accelerometer")  # kinds whose readings depend on rates
 
 
+@dataclass(frozen=True, eq=False)
+class SensorTable:
+    """What sensors read: `names` (m,) and `units` of the outputs, the `sensors`, and `owner` (m,), the number of each output's sensor."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    sensors: tuple[Sensor, ...]
+    owner: tuple[int, ...]
+
+    @cached_property
+    def bias(self) -> Array:
+        """What is known of each output's bias (m,)."""
+        return np.array([self.sensors[k].bias for k in self.owner])
+
+    @property
+    def variances(self) -> Array:
+        """Of each output (m,): noise and quantum."""
+        return np.array([self.sensors[k].variance for k in self.owner])
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeReadout:
-    """All sensors of a tree: `names` (m,) and `units` of the outputs, the `sensors`, and `owner` (m,), the sensor of each output.
+class TreeReadout(SensorTable):
+    """All sensors of a tree.
 
     `outputs` (m,) are the same as numbers. `engine` "numpy" is the reference: the recursion on arrays for readings, the graph evaluated
     node by node for derivatives; the others compile for single samples, and for many where that pays.
     """
 
     tree: Tree
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    sensors: tuple[Sensor, ...]
-    owner: tuple[int, ...]
     outputs: tuple[Output, ...]
     engine: Engine
 
@@ -66,16 +82,6 @@ class TreeReadout:
     def nv(self) -> int:
         """How many rates there are, and tangent coordinates of a configuration."""
         return sizes(self.tree)[1]
-
-    @cached_property
-    def bias(self) -> Array:
-        """What is known of each output's bias (m,)."""
-        return np.array([self.sensors[k].bias for k in self.owner])
-
-    @property
-    def variances(self) -> Array:
-        """Of each output (m,): noise and quantum."""
-        return np.array([self.sensors[k].variance for k in self.owner])
 
     @cached_property
     def moves(self) -> bool:

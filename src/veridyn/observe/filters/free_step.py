@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, core, kept, opened
-from veridyn.mechanics.dense import factor, solve
+from veridyn.mechanics.linear import factor, solve
 from veridyn.mechanics.natural.channels import Readout
 from veridyn.mechanics.natural.equations.elimination import product
 from veridyn.mechanics.natural.equations.terms import constrain, set_rates

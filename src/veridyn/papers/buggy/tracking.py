@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics import dense
+from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.tree.dynamics.engine import check_angles
 from veridyn.mechanics.tree.steps.march import TURNED_TOO_FAR, act, begin, loads_along, take, turned_too_far
@@ -261,12 +261,12 @@ def _follow(
                 row = I[A_X] + own_row(I, pushed[a]) * every + 2 * f
                 for b in range(k):
                     push[a, b] = W[row + b]
-            if not dense.factor(push, pivots):
+            if not linear.factor(push, pivots):
                 return SINGULAR
         _error(I, q[i], qd[i], x, v, e)
         for a in range(k):
             wanted[a] = 2.0 * e[f + pushed[a]] / seconds + e[pushed[a]] / seconds**2
-        dense.solve(push, pivots, wanted)
+        linear.solve(push, pivots, wanted)
         for a in range(k):
             unknown[a] = u[i, a] + wanted[a]
         act(I, W, extra[i], outside[i], unknown)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import compiled, core, kept, lean
-from veridyn.mechanics.dense import solve_once
+from veridyn.mechanics.linear import solve_once
 
 G = 9.81
 Numbers = NDArray[np.int64]

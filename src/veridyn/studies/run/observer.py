@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.mechanics.formulated import GivenMachine, formulated
+from veridyn.mechanics.formulated import GivenMachine, PointsForm, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
 from veridyn.mechanics.natural.equations.position import start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
-from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES

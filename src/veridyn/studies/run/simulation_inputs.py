@@ -14,8 +14,8 @@ from veridyn.files.expressions import function_of
 from veridyn.files.log.load import survey
 from veridyn.files.units import dimension
 from veridyn.files.yaml_reader import Place
-from veridyn.mechanics.system.control import Reference
 from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Reference
 from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory
 from veridyn.studies.config.log import ColumnSettings, TableSettings
 from veridyn.studies.config.simulate import FourierSettings, SimulateFile

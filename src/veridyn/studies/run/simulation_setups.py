@@ -17,7 +17,6 @@ from veridyn.mechanics.natural.description.of_machine import mechanism_of, round
 from veridyn.mechanics.natural.equations.position import independent, start_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import Loads, MechanismRun, NaturalMethod, driven, led
-from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix, open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion, loop_jacobian
@@ -27,6 +26,7 @@ from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Reference
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import SampledTrajectory
 from veridyn.simulate.commanded import Commanded

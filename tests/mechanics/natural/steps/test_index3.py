@@ -11,10 +11,10 @@ from strangers.natural_mechanisms import fourbar, random_mechanism
 from strangers.natural_steps import index3_step, natural_step
 from strangers.pinocchio_natural import natural
 from veridyn.errors import SimulationError
+from veridyn.mechanics.linear import plan_of
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, initial_state, solve_accelerations
 from veridyn.mechanics.natural.equations.position import independent, position, velocity
-from veridyn.mechanics.natural.equations.sparse import plan_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, constraint_errors, integrate_natural
 from veridyn.model.point_parts import MechanismJoint, Point, uniform_bar

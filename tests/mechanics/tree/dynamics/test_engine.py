@@ -18,7 +18,6 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics import engine as machine_code
-from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives, inverse_derivatives
 from veridyn.mechanics.tree.dynamics.engine import (
     LARGEST_ANGLE_RAD,
     MIN_COMPILED_SAMPLES,
@@ -30,7 +29,12 @@ from veridyn.mechanics.tree.dynamics.engine import (
     signature,
     wants_compiled,
 )
-from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
+from veridyn.mechanics.tree.dynamics.forward import (
+    forward_derivatives,
+    forward_dynamics,
+    inverse_derivatives,
+    mass_matrix,
+)
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request

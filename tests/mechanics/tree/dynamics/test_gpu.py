@@ -16,7 +16,7 @@ from veridyn.errors import DataError, DeviceError, ModelError
 from veridyn.mechanics.system.integrate import Inputs
 from veridyn.mechanics.system.integrate import integrate as one_by_one
 from veridyn.mechanics.tree.dynamics import gpu
-from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
+from veridyn.mechanics.tree.dynamics.forward import inverse_derivatives
 from veridyn.mechanics.tree.dynamics.gpu import integrate
 from veridyn.model.machine import Machine
 

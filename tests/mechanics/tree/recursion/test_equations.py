@@ -10,8 +10,7 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
-from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, inverse_derivatives
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.recursion.equations import combination

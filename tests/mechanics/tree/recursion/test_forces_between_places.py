@@ -16,8 +16,7 @@ from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.system.integrate import Method, integrate
-from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
-from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, inverse_derivatives
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.elsewhere import rebased
 from veridyn.mechanics.tree.loops.closure import closed_motion

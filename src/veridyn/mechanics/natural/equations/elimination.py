@@ -2,7 +2,7 @@
 
     B = [T Φ_qᵀ; Φ_q −1/α I]
 
-The plan (:mod:`veridyn.mechanics.natural.equations.sparse`) is made once per mechanism; where its fixed order loses digits, the dense
+The plan (:mod:`veridyn.mechanics.linear`) is made once per mechanism; where its fixed order loses digits, the dense
 factorisation with pivoting takes that one solve.
 
 Where T = M and α never change, P B Pᵀ = Uᵀ D⁻¹ U is planned on the pattern of M and Φ_q alone, and only the rows of U are kept: half the
@@ -19,17 +19,18 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import Matrix, Numbers, Places, Vector, core, summing
-from veridyn.mechanics.dense import factor, solve
-from veridyn.mechanics.natural.equations.constraints import Constraints
-from veridyn.mechanics.natural.equations.forces import ForceTable
-from veridyn.mechanics.natural.equations.sparse import (
+from veridyn.mechanics.linear import (
     SparsePlan,
+    factor,
     factor_planned,
     node_of,
     plan_of,
+    solve,
     solve_planned,
     take_off,
 )
+from veridyn.mechanics.natural.equations.constraints import Constraints
+from veridyn.mechanics.natural.equations.forces import ForceTable
 from veridyn.mechanics.natural.equations.terms import Tables
 from veridyn.mechanics.natural.equations.wheels import WheelTable
 from veridyn.spatial.rotations import rotation_of

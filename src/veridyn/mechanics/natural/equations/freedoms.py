@@ -32,6 +32,7 @@ from veridyn.mechanics.natural.equations.position import TOLERANCE, nearest_clos
 from veridyn.mechanics.natural.equations.position import position as closed_pose
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import GROUND
 
@@ -235,7 +236,6 @@ def _values(J: Array) -> Array:
     return np.asarray(np.linalg.svd(J, compute_uv=False), dtype=np.float64)
 
 
-BASE_PLACES, BASE_TURNS = ("base.x", "base.y", "base.z"), ("base.roll", "base.pitch", "base.yaw")
 CLOSED = 1e-9  # relative: by how much a tree's state may miss the constraints
 
 
@@ -334,7 +334,7 @@ def freedoms_of(system: NaturalSystem, tree: Tree, names: Iterable[str]) -> Free
         b, c = axes[(a + 1) % 3], axes[(a + 2) % 3]
         turning[a] = 0.5 * (c.T @ b[:, :-1] - b.T @ c[:, :-1])
     linear = np.vstack([place[:, :-1], np.zeros((3, n)), units])
-    return Freedoms((*BASE_PLACES, *BASE_TURNS, *joints), body, linear, turning, place, axes)
+    return Freedoms((*BASE_NAMES, *joints), body, linear, turning, place, axes)
 
 
 def pose_of_tree(

@@ -20,7 +20,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Vector, core
-from veridyn.mechanics.dense import factor, solve, solve_transposed
+from veridyn.mechanics.linear import factor, solve, solve_transposed
 from veridyn.mechanics.natural.equations.law_code import add_law
 from veridyn.mechanics.natural.equations.terms import (
     Forms,

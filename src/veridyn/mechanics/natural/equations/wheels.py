@@ -26,7 +26,7 @@ from veridyn.mechanics.ground.road import road_at
 from veridyn.mechanics.ground.tyres import Tyre
 from veridyn.mechanics.natural.equations.forces import moment_map
 from veridyn.mechanics.natural.equations.geometry import Geometry
-from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel
+from veridyn.mechanics.tree.steps.record import addresses_in, call_addresses, call_kernel
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import ROAD_INPUTS, SLIPS
 from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, is_zero, mul
@@ -248,9 +248,8 @@ class WheelRoom:
             for i, e in enumerate(table.tyres):
                 made = tyre_code(e, derivative)
                 constants = made.constants(e)
-                take = [INPUTS.index(name) for name in made.kernel.inputs]
-                inward = x[i].ctypes.data + 8 * np.array([*take, 0], dtype=np.uintp)
-                outward = f[i].ctypes.data + 8 * np.array([*made.places, 0], dtype=np.uintp)
+                inward = addresses_in(x[i], (INPUTS.index(name) for name in made.kernel.inputs))
+                outward = addresses_in(f[i], made.places)
                 addresses, held = call_addresses(made.kernel, inward, outward, constants.ctypes.data)
                 code += addresses
                 self._held += [*held, constants]

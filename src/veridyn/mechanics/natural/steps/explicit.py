@@ -18,7 +18,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import Bound, Cube, Matrix, Numbers, Vector, core, kept, opened
-from veridyn.mechanics.dense import size_of
+from veridyn.mechanics.linear import size_of
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.equations.elimination import (
     Elimination,

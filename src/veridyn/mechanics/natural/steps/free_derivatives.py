@@ -6,7 +6,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
-from veridyn.mechanics.dense import factor, solve_transposed
+from veridyn.mechanics.linear import factor, solve_transposed
 from veridyn.mechanics.natural.equations.elimination import solve_symmetric_many
 from veridyn.mechanics.natural.equations.terms import add_tangents, curvature, gather
 from veridyn.mechanics.natural.steps.free_kernel import FreeRoom, FreeTables, set_freedoms

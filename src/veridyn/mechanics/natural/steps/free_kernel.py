@@ -14,7 +14,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError
 from veridyn.mechanics.compiled import Cube, Matrix, Numbers, Places, Vector, core, summing
-from veridyn.mechanics.dense import size_of
+from veridyn.mechanics.linear import size_of
 from veridyn.mechanics.natural.equations.elimination import (
     Elimination,
     SymmetricPlan,

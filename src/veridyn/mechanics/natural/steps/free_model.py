@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean
-from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
+from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.equations.freedoms import (
@@ -35,13 +35,12 @@ from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.equations.wheels import WheelForces
 from veridyn.mechanics.natural.steps.index3 import index3_steps
 from veridyn.mechanics.natural.steps.model import InPoints
-from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.steps.states import BASE_RATES, led_inputs, named_start, reported_attitude
+from veridyn.mechanics.tree.steps.states import OverFreedoms, independent_joints, led_inputs, named_start
 from veridyn.model.machine import Machine
 from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
-from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
+from veridyn.spatial.rotations import angles_of, matrix_of
 
 CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's size
 MAX_CLOSING_STEPS = 20
@@ -49,7 +48,7 @@ EXACT_MULTIPLIERS = Stabilisation(penalty=1e16)  # the penalty of steps: large, 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FreeModel(InPoints, OneSet):
+class FreeModel(InPoints, OverFreedoms):
     """A machine over `freedoms`; made by :func:`free_model`. `unknown` names forces on freedoms that belong to the state, before slips."""
 
     machine: Machine
@@ -117,19 +116,10 @@ class FreeModel(InPoints, OneSet):
         """The unit of a slip: nothing else varies."""
         return "1"
 
-    def names_in(self, number: int) -> tuple[str, ...]:
-        """The independent coordinates of the one set."""
-        return self.names
-
     @property
     def inner(self) -> tuple[str, ...]:
         """The slips of tyres."""
         return self.system.wheels.states
-
-    @cached_property
-    def rate_names(self) -> tuple[str, ...]:
-        first = 6 if self.free else 0
-        return (BASE_RATES if self.free else ()) + tuple(f"{name}_dot" for name in self.names[first:])
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -332,7 +322,7 @@ class FreeModel(InPoints, OneSet):
     def local(self, q: Array, qd: Array, number: int = 0) -> Array:
         """(z, ż) (…, 2f) as they are reported: the attitude of the base as roll, pitch and yaw."""
         joints = [self.system.mechanism.index(name) for name in self.names[6 if self.free else 0 :]]
-        parts = [self.freedoms.position(q), angles_of(self.freedoms.attitude(q))] if self.free else []
+        parts = [self.freedoms.position(q), angles_of(self.attitude(q))] if self.free else []
         rates = np.einsum("fn,...n->...f", self.freedoms.linear, qd)
         if self.free:
             y = np.concatenate([q, np.ones((*q.shape[:-1], 1))], axis=-1)
@@ -343,13 +333,12 @@ class FreeModel(InPoints, OneSet):
         """The change (…, 2f) that leads from the state b to the state a."""
         out = self.local(qa, qda) - self.local(qb, qdb)
         if self.free:
-            turn = np.swapaxes(self.freedoms.attitude(qb), -1, -2) @ self.freedoms.attitude(qa)
-            out[..., 3:6] = rotation_vector(turn)
+            out[..., 3:6] = self.turn(qa, qb)
         return out
 
-    def reporting(self, q: Array) -> Array | None:
-        """d(reported z)/d(change of z) (f, f) where they differ: of a free base."""
-        return reported_attitude(self.f, self.freedoms.attitude(q)) if self.free else None
+    def attitude(self, q: Array) -> Array:
+        """The rotation (…, 3, 3) of a free base."""
+        return self.freedoms.attitude(q)
 
     def start_of(
         self, given: Mapping[str, float] | None = None, rates: Mapping[str, float] | None = None
@@ -377,11 +366,7 @@ def free_model(
     is rounded off.
     """
     tree = tree_of(machine)
-    if tree.loops:
-        split = splitting(tree, independents or "actuated")
-        joints = tuple(tree.coordinates[k] for k in split.given if k not in tree.held)
-    else:
-        joints = tuple(c for k, c in enumerate(tree.coordinates) if k not in tree.held)
+    joints = tuple(tree.coordinates[k] for k in independent_joints(tree, independents)[0])
     system = system_of(rounded(compact(mechanism_of(machine)), friction_speed))
     freedoms = freedoms_of(system, tree, joints)
     forces = freedoms.names if unknown is None else tuple(unknown)

@@ -44,10 +44,10 @@ from veridyn.mechanics.natural.equations.position import (
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.steps.explicit import ExplicitRun, explicit_steps
 from veridyn.mechanics.natural.steps.index3 import index3_steps
-from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import clock
 from veridyn.mechanics.system.stepper import RULES, tableau
 from veridyn.model.load import Drive
+from veridyn.model.motion import Reference
 from veridyn.progress import Progress, silent
 
 Formulation = Literal["index3", "explicit", "penalty", "augmented", "r_matrix"]

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.compiled import Bound, Numbers, core, kept, opened
-from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.formulation import Instant
+from veridyn.mechanics.linear import factor, solve
 from veridyn.mechanics.natural.equations.freedoms import Reduced, independent_rows
 from veridyn.mechanics.natural.equations.position import independent, r_matrix
 from veridyn.mechanics.natural.equations.system import NaturalSystem

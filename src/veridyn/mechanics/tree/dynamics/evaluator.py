@@ -23,7 +23,7 @@ from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, compiled, 
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request, complete_values
-from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel
+from veridyn.mechanics.tree.steps.record import addresses_in, call_addresses, call_kernel
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 
@@ -63,7 +63,7 @@ class _Bound:
         place = {f"{s}.{k}": n * i + k for i, s in enumerate(("q", "qd", third)) for k in range(n)}
         place |= {f"{s}.{k}": 3 * n + 3 * i + k for i, s in enumerate(BASE) for k in range(3)}
         place |= {f"s.{name}": 3 * n + 12 + k for k, name in enumerate(tree.signals)}
-        inputs = W.ctypes.data + 8 * np.array([*(place[name] for name in made.kernel.inputs), 0], dtype=np.uintp)
+        inputs = addresses_in(W, (place[name] for name in made.kernel.inputs))
         self.check = np.zeros(1)  # the sum of inverse pivots of forward dynamics
         flat = [self._address(label) for label in made.labels]
         self._parameters = np.ascontiguousarray(uniform_values(tree, evaluator.values, made.kernel.parameters))

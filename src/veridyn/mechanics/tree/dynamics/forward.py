@@ -1,9 +1,13 @@
-"""Forward dynamics of sampled states: what accelerations forces cause; and the mass matrix."""
+"""Forward dynamics of sampled states: what accelerations forces cause; the mass matrix; and exact derivatives of both dynamics.
+
+Inverse dynamics is differentiated with respect to coordinates and rates line by line through the recursion, sharing everything with it.
+Forward dynamics needs no derivative of a solve: with a the accelerations that forces cause, M ∂a/∂x = −∂Γ/∂x at that a.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +15,14 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.tree.dynamics.engine import (
+    Engine,
+    compiled,
+    filled,
+    sample_arrays,
+    uniform_values,
+    wants_compiled,
+)
 from veridyn.mechanics.tree.dynamics.inverse import tree_forces
 from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state, solve_closed
@@ -31,6 +42,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar
+from veridyn.symbolic.expression import evaluate
 
 NEAR_SINGULAR = 1e12  # of the sum of inverse pivots: from here on the matrix is looked at more closely
 SINGULAR_PIVOT = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
@@ -277,3 +289,82 @@ def _dense(tree: Tree, entries: Mapping[tuple[int, int], Scalar], samples: int) 
     for (a, b), value in entries.items():
         M[:, a, b] = value
     return M
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """(N, rows, n) each: with respect to q, to q̇, and to what drives (accelerations for inverse, forces for forward dynamics)."""
+
+    by_q: Array
+    by_qd: Array
+    by_drive: Array
+
+
+@takes_machine
+def inverse_derivatives(
+    machine: Machine | Tree,
+    motion: Motion,
+    parameters: Array | None = None,
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
+) -> Derivatives:
+    """∂Γ/∂q, ∂Γ/∂q̇ and ∂Γ/∂q̈ = M along a motion. Dry friction counts as constant, which it is but at standstill."""
+    tree = tree_of(machine)
+    tree.check_open("a derivative of the dynamics")
+    tree.check_motion(motion)
+    by_q, by_qd, M = _force_derivatives(tree, motion, complete_values(tree, parameters), engine, threads)
+    return Derivatives(by_q, by_qd, M[:, :, len(tree.rows) - tree.n :])
+
+
+def _force_derivatives(
+    tree: Tree, motion: Motion, values: Array, engine: Engine, threads: int
+) -> tuple[Array, Array, Array]:
+    """∂Γ/∂q and ∂Γ/∂q̇ (N, rows, n) of an open tree, and its mass matrix (N, rows, rows)."""
+    rows, n = len(tree.rows), tree.n
+    bodies = loaded_bodies(tree, motion.wrenches)
+    request = Request("inverse_derivatives", tuple(range(rows)), bodies=bodies)
+    if wants_compiled(engine, tree, request, len(motion)):
+        both = filled(compiled(tree, request), tree, motion, (2, rows, n), values=values, threads=threads)
+    else:
+        from veridyn.mechanics.tree.dynamics.formula import formula  # here: only derivatives without a kernel need it
+
+        f = formula(tree, request)
+        given = dict(zip(f.samples, sample_arrays(tree, motion, f.samples), strict=True))
+        given |= dict(zip(f.parameters, uniform_values(tree, values, f.parameters), strict=True))
+        both = np.zeros((len(motion), 2, rows, n))
+        for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
+            both[(slice(None), *label)] = value
+    return both[:, 0], both[:, 1], open_mass_matrix(tree, motion.q, values, engine=engine, threads=threads)
+
+
+@takes_machine
+def forward_derivatives(
+    machine: Machine | Tree,
+    motion: Motion,
+    parameters: Array | None = None,
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
+) -> Derivatives:
+    """∂a/∂q, ∂a/∂q̇ and ∂a/∂Γ of the accelerations a that ``motion.forces`` cause: rows [v̇ − g; ω̇; q̈] for a free base, else q̈.
+
+    What drives a prescribed coordinate is its acceleration, so its column of ∂a/∂Γ is ∂a/∂q̈.
+    """
+    tree = tree_of(machine)
+    tree.check_open("a derivative of the dynamics")
+    tree.check_motion(motion)
+    values = complete_values(tree, parameters)
+    caused = caused_motion(tree, motion, values, engine, threads)
+    force_by_q, force_by_qd, M = _force_derivatives(tree, caused, values, engine, threads)
+    first, held = len(tree.rows) - tree.n, list(tree.held)
+    drive = np.broadcast_to(np.eye(len(tree.rows))[:, first:], force_by_q.shape).copy()
+    fixed = [first + k for k in held]
+    drive[:, :, held] = -M[:, :, fixed]
+    right = np.concatenate([-force_by_q, -force_by_qd, drive], axis=2)
+    free = list(tree.solved_rows)
+    solved = np.zeros_like(right)
+    solved[:, free] = np.linalg.solve(M[:, free][:, :, free], right[:, free])
+    by_q, by_qd, by_force = np.split(solved, 3, axis=2)
+    by_force[:, fixed, held] = 1.0
+    return Derivatives(by_q, by_qd, by_force)

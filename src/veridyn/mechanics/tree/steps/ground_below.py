@@ -18,7 +18,7 @@ from veridyn.mechanics.ground.road import Road, road_at
 from veridyn.mechanics.tree.dynamics.engine import compiled, uniform_values
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.steps.model import TreeModel
-from veridyn.mechanics.tree.steps.record import COUNT_Q, X, call_addresses, call_kernel
+from veridyn.mechanics.tree.steps.record import COUNT_Q, X, addresses_in, call_addresses, call_kernel
 
 
 class Ground(NamedTuple):
@@ -64,8 +64,8 @@ class GroundBelow:
         self._held: list[object] = []
         if wheels:
             made, place = compiled(tree, Request("wheel_places"), single=True), kernels.places(tree)
-            inward = self._record.W.ctypes.data + 8 * np.array([*map(place.of, made.kernel.inputs), 0], dtype=np.uintp)
-            outward = centres.ctypes.data + 8 * np.array([*(2 * w + c for w, c in made.labels), 0], dtype=np.uintp)
+            inward = addresses_in(self._record.W, map(place.of, made.kernel.inputs))
+            outward = addresses_in(centres, (2 * w + c for w, c in made.labels))
             values = np.append(uniform_values(tree, model.values, made.kernel.parameters), 0.0)
             addresses, held = call_addresses(made.kernel, inward, outward, values.ctypes.data)
             self._held = [*held, values]

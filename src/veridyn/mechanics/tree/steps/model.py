@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
-from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
+from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep
 from veridyn.mechanics.tree.dynamics.engine import check_angles
-from veridyn.mechanics.tree.loops.assembly import splitting, units
+from veridyn.mechanics.tree.loops.assembly import units
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.steps.kernels import TreeKernels, kernels_of
@@ -27,11 +27,11 @@ from veridyn.mechanics.tree.steps.record import DONE
 from veridyn.mechanics.tree.steps.statement import column_of
 from veridyn.mechanics.tree.steps.states import (
     BASE_NAMES,
-    BASE_RATES,
+    OverFreedoms,
+    independent_joints,
     led_inputs,
     loop_errors,
     named_start,
-    reported_attitude,
     state_error,
     tree_energies,
     tree_trapezoid,
@@ -41,7 +41,7 @@ from veridyn.model.load import Drive, Torque
 from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
+from veridyn.spatial.rotations import angles_of, matrix_of
 
 TreeLoads = tuple[Array, Array]  # generalised forces (nv,) and outside values
 
@@ -57,7 +57,7 @@ class TreeInstant(Instant):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeModel(OneSet):
+class TreeModel(OverFreedoms):
     """A tree over the independent coordinates `names`; made by :func:`tree_model`.
 
     Behind the state (z, ż) stand the unknown quantities u: `unknown` names forces on coordinates; `varying` components of loads, parameters
@@ -107,11 +107,6 @@ class TreeModel(OneSet):
         return self.tree.n + (6 if self.free else 0)
 
     @cached_property
-    def rate_names(self) -> tuple[str, ...]:
-        first = 6 if self.free else 0
-        return ((*BASE_RATES,) if self.free else ()) + tuple(f"{name}_dot" for name in self.names[first:])
-
-    @cached_property
     def units(self) -> tuple[str, ...]:
         """Of the independent coordinates."""
         base = ("m",) * 3 + ("rad",) * 3 if self.free else ()
@@ -133,10 +128,6 @@ class TreeModel(OneSet):
         if name in BASE_NAMES:
             return "N" if BASE_NAMES.index(name) < 3 else "N*m"
         return "N" if self.unit_of(name) == "m" else "N*m"
-
-    def names_in(self, number: int) -> tuple[str, ...]:
-        """The independent coordinates of the one set."""
-        return self.names
 
     @property
     def constants(self) -> tuple[Constant, ...]:
@@ -283,24 +274,19 @@ class TreeModel(OneSet):
     def local(self, x: Array, v: Array, number: int = 0) -> Array:
         """(z, ż) (…, 2f) as they are reported: the attitude of a free base as roll, pitch and yaw."""
         base = 7 if self.free else 0
-        parts = [x[..., :3], angles_of(matrix_of(x[..., 3:7]))] if self.free else []
+        parts = [x[..., :3], angles_of(self.attitude(x))] if self.free else []
         return np.concatenate([*parts, x[..., [base + k for k in self.z]], v[..., self.own]], axis=-1)
 
     def difference(self, xa: Array, va: Array, xb: Array, vb: Array, number: int = 0) -> Array:
         """The change (…, 2f) that leads from the state b to the state a."""
         base = 7 if self.free else 0
-        parts = []
-        if self.free:
-            turn = np.swapaxes(matrix_of(xb[..., 3:7]), -1, -2) @ matrix_of(xa[..., 3:7])
-            parts = [xa[..., :3] - xb[..., :3], rotation_vector(turn)]
+        parts = [xa[..., :3] - xb[..., :3], self.turn(xa, xb)] if self.free else []
         z = [base + k for k in self.z]
         return np.concatenate([*parts, xa[..., z] - xb[..., z], (va - vb)[..., self.own]], axis=-1)
 
-    def reporting(self, x: Array) -> Array | None:
-        """d(reported z)/d(change of z) (…, f, f) where they differ: roll, pitch, yaw against a turn in the base's axes; None elsewhere."""
-        if not self.free:
-            return None
-        return reported_attitude(self.f, matrix_of(x[..., 3:7]))
+    def attitude(self, x: Array) -> Array:
+        """The rotation (…, 3, 3) of a free base."""
+        return matrix_of(x[..., 3:7])
 
     def _run(
         self,
@@ -369,12 +355,15 @@ def tree_model(
     """
     values = complete_values(tree, parameters)
     free = tree.base == "free"
-    if tree.loops:
-        split = splitting(tree, tuple(independents) or "actuated")
-        z, dependent, rows = tuple(k for k in split.given if k not in tree.held), split.solved, split.rows
-    else:
-        z, dependent, rows = tuple(k for k in range(tree.n) if k not in tree.held), (), ()
-        _refuse_partial(tree, tuple(independents))
+    chosen = tuple(independents)
+    z, dependent, rows = independent_joints(tree, chosen)
+    if chosen and not tree.loops and set(chosen) != set(tree.coordinates):
+        raise ModelError(
+            "every coordinate of a machine without loops is independent.",
+            where=tree.name,
+            expected=", ".join(tree.coordinates),
+            found=", ".join(chosen),
+        )
     names = (*(BASE_NAMES if free else ()), *(tree.coordinates[k] for k in z))
     if not names:
         raise ModelError("it cannot move.", where=tree.name, found="no degree of freedom")
@@ -420,13 +409,3 @@ def tree_model(
         B=B,
         kernels=made,
     )
-
-
-def _refuse_partial(tree: Tree, chosen: tuple[str, ...]) -> None:
-    if chosen and set(chosen) != set(tree.coordinates):
-        raise ModelError(
-            "every coordinate of a machine without loops is independent.",
-            where=tree.name,
-            expected=", ".join(tree.coordinates),
-            found=", ".join(chosen),
-        )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics import dense
+from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.tree.steps import record
 from veridyn.mechanics.tree.steps.record import call_kernel, factor, solve
@@ -36,7 +36,7 @@ def factor_loops(I: Numbers, W: Array) -> bool:
             for j in range(size):
                 W[place + i * size + j] = W[row + I[I[record.DEPENDENT] + I[I[record.POSITION] + start + j]]]
         pivot = I[record.PIVOT_DEP] + start
-        if not dense.factor(W[place : place + size * size].reshape(size, size), I[pivot : pivot + size]):
+        if not linear.factor(W[place : place + size * size].reshape(size, size), I[pivot : pivot + size]):
             return False
     return True
 
@@ -49,7 +49,7 @@ def solve_block(I: Numbers, W: Array, b: int, right: int, apart: int, out: int) 
     for i in range(size):
         W[room + i] = W[right + apart * I[I[record.EQUATION] + start + i]]
     block = W[place : place + size * size].reshape(size, size)
-    dense.solve(block, I[pivot : pivot + size], W[room : room + size])
+    linear.solve(block, I[pivot : pivot + size], W[room : room + size])
     for i in range(size):
         W[out + I[I[record.POSITION] + start + i]] = W[room + i]
 
@@ -71,7 +71,7 @@ def solve_loops_across(I: Numbers, W: Array, right: int, out: int) -> None:
         for i in range(size):
             W[room + i] = W[right + I[I[record.POSITION] + start + i]]
         block = W[place : place + size * size].reshape(size, size)
-        dense.solve_transposed(block, I[pivot : pivot + size], W[room : room + size])
+        linear.solve_transposed(block, I[pivot : pivot + size], W[room : room + size])
         for i in range(size):
             W[out + I[I[record.EQUATION] + start + i]] = W[room + i]
 

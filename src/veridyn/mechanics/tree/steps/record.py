@@ -12,7 +12,7 @@ their own.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics import dense
+from veridyn.mechanics import linear
 from veridyn.mechanics.compiled import core, inlined
 from veridyn.symbolic.emit_llvm import place_stride
 from veridyn.symbolic.kernel import Kernel
@@ -128,10 +128,14 @@ def connect(
 
     `at`: where in I its six addresses stand.
     """
-    first = record.W.ctypes.data
-    inward, outward = (first + 8 * np.array([*places, 0], dtype=np.uintp) for places in (inputs, outputs))
-    record.I[at : at + 6], held = call_addresses(kernel, inward, outward, first + 8 * parameters)
+    inward, outward = (addresses_in(record.W, places) for places in (inputs, outputs))
+    record.I[at : at + 6], held = call_addresses(kernel, inward, outward, record.W.ctypes.data + 8 * parameters)
     record.held += held
+
+
+def addresses_in(numbers: Array, places: Iterable[int]) -> NDArray[np.uintp]:
+    """Where numbers of an array in one piece stand, by their places, and one address more, as :func:`call_addresses` takes them."""
+    return numbers.ctypes.data + 8 * np.array([*places, 0], dtype=np.uintp)
 
 
 def call_addresses(
@@ -151,20 +155,20 @@ def call_addresses(
 
 @core
 def factor(I: Numbers, W: Array, at: int, size: int, pivot: int) -> bool:
-    """:func:`veridyn.mechanics.dense.factor` of the matrix that begins at W[at], with pivots from I[pivot] on."""
-    return dense.factor(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size])
+    """:func:`veridyn.mechanics.linear.factor` of the matrix that begins at W[at], with pivots from I[pivot] on."""
+    return linear.factor(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size])
 
 
 @core
 def solve(I: Numbers, W: Array, at: int, size: int, pivot: int, x: int) -> None:
-    """:func:`veridyn.mechanics.dense.solve` with the factors of :func:`factor`, for the right side that begins at W[x], in place."""
-    dense.solve(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], W[x : x + size])
+    """:func:`veridyn.mechanics.linear.solve` with the factors of :func:`factor`, for the right side that begins at W[x], in place."""
+    linear.solve(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], W[x : x + size])
 
 
 @core
 def solve_many(I: Numbers, W: Array, at: int, size: int, pivot: int, X: Array) -> None:
-    """:func:`veridyn.mechanics.dense.solve_many` with the factors of :func:`factor`, for right sides X (size, k), in place."""
-    dense.solve_many(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], X)
+    """:func:`veridyn.mechanics.linear.solve_many` with the factors of :func:`factor`, for right sides X (size, k), in place."""
+    linear.solve_many(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], X)
 
 
 @inlined

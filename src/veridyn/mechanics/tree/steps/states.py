@@ -1,4 +1,4 @@
-"""States of a tree for callers in Python: where it starts, states and steps of many at once, and what a state is checked by.
+"""States over the freedoms of a tree for callers in Python: names, where it starts, steps of many at once, what a state is checked by.
 
 A start is given by a few numbers by name, a free base's attitude in angles. Checked are energies and how far loops are open; where a state
 cannot be reached, the reason is reported.
@@ -6,7 +6,9 @@ cannot be reached, the reason is reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.formulation import Instant
 from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.closure import close
@@ -53,11 +56,69 @@ from veridyn.mechanics.tree.steps.record import (
 from veridyn.mechanics.tree.steps.step_kernel import MAX_ITERATIONS
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.rotations import angles_of, matrix_of
+from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
 BASE_NAMES = ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
 BASE_RATES = ("base.vx", "base.vy", "base.vz", "base.wx", "base.wy", "base.wz")
 Numbers = NDArray[np.int64]
+
+
+class _Freed(Protocol):
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def free(self) -> bool: ...
+    @property
+    def f(self) -> int: ...
+    def attitude(self, q: Array, /) -> Array: ...
+
+
+class OverFreedoms:
+    """The part of :class:`~veridyn.mechanics.formulation.MachineModel` that is the same for every model over the freedoms of a tree.
+
+    There is one set of them, those of a free base first, whose attitude is changed by turns in its own axes.
+    """
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Constraints that follow from others: all are kept."""
+        return ()
+
+    def keeping(self) -> Self:
+        """The same model, which has no other set."""
+        return self
+
+    def change(self, at: Instant, to: int) -> Array:
+        """d(z, ż)/d(z, ż)."""
+        return np.eye(2 * at.R.shape[1])
+
+    def names_in(self: _Freed, number: int) -> tuple[str, ...]:
+        """The independent coordinates of the one set."""
+        return self.names
+
+    @cached_property
+    def rate_names(self: _Freed) -> tuple[str, ...]:
+        """Of a free base in the axes of what they are, then of the joints."""
+        first = 6 if self.free else 0
+        return (*BASE_RATES[:first], *(f"{name}_dot" for name in self.names[first:]))
+
+    def reporting(self: _Freed, q: Array) -> Array | None:
+        """d(reported z)/d(change of z) (…, f, f) where they differ: roll, pitch, yaw against a turn in the base's axes; None elsewhere."""
+        return reported_attitude(self.f, self.attitude(q)) if self.free else None
+
+    def turn(self: _Freed, qa: Array, qb: Array) -> Array:
+        """The turn of a free base (…, 3), in its own axes, that leads from the configuration b to a."""
+        return rotation_vector(np.swapaxes(self.attitude(qb), -1, -2) @ self.attitude(qa))
+
+
+def independent_joints(
+    tree: Tree, independents: Iterable[str] = ()
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Numbers of the coordinates that determine a tree, by default the actuated ones, of those that follow, and of the equations used."""
+    if not tree.loops:
+        return tuple(k for k in range(tree.n) if k not in tree.held), (), ()
+    split = splitting(tree, tuple(independents) or "actuated")
+    return tuple(k for k in split.given if k not in tree.held), split.solved, split.rows
 
 
 def named_start(

@@ -1,54 +1,37 @@
-"""A machine as a tree, as :mod:`veridyn.mechanics.formulation` asks for it: names, what acts, models for stepping, motions.
+"""Virtual sensors on trees: readings, accelerations of places, forces of elements and drives, reactions of joints.
 
-Virtual sensors on it read reactions, forces of elements and drives, and accelerations, with exact derivatives by the state.
+All come with exact derivatives by the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, cast, get_args
+from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
-from veridyn.mechanics.formulation import (
-    WRENCH,
-    Ability,
-    Capabilities,
-    Formulated,
-    Instant,
-    MachineModel,
-    QuantityReading,
-    RunSettings,
-    wrench_bodies,
-)
-from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
+from veridyn.errors import DataError, did_you_mean
+from veridyn.mechanics.formulation import UNIQUE_REACTION, Instant, QuantityReading, check_determined
 from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
 from veridyn.mechanics.tree.loops.closing import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import place_of
-from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel, tree_model
+from veridyn.mechanics.tree.steps.kernels import InputPlaces
+from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.steps.statement import input_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements.element import WRENCH_ROWS
-from veridyn.model.graph import placed_sensor
-from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.parameters import Drift
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
-from veridyn.progress import Progress, silent
 from veridyn.symbolic.kernel import Single
 
-UNIQUE_REACTION = 1e-7  # of what a unit multiplier does: undetermined multipliers may change a reaction by rounding
+GIVEN = ("X", "V", "A", "LAM", "OUTSIDE")  # what quantities are functions of, one behind the other
 ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
 
 
@@ -72,14 +55,15 @@ class TreeQuantities:
         self.model, self.wanted, tree = model, tuple(wanted), model.tree
         self.count = sum(q.count(tree) for q in self.wanted)
         self.equations = sum(COUNTS[loop.joint] for loop in tree.loops)
-        columns = model.kernels.columns
-        kernels = model.kernels
+        kernels, columns = model.kernels, model.kernels.columns
         request = Request("quantities", (), (self.wanted, columns), kernels.bodies, kernels.friction_speed)
         made = compiled(tree, request, single=True)
         self._parameters = uniform_values(tree, model.values, made.kernel.parameters)
         self._single = Single(made.kernel, self._parameters)
         self._places = tuple(np.array(made.labels, dtype=np.intp).reshape(-1, 2).T)
-        self._take = np.array([self._where(name) for name in made.kernel.inputs], dtype=np.intp)
+        starts = np.cumsum([0, model.nq, model.nv, model.nv, self.equations]).tolist()
+        place = InputPlaces(tree, kernels.bodies, tree.signals, dict(zip(GIVEN, starts, strict=True)))
+        self._take = np.array([place.of(name) for name in made.kernel.inputs], dtype=np.intp)
         names = [input_of(tree, column) for column in columns]
         self._varying = [
             (made.kernel.parameters.index(n), j) for j, n in enumerate(names) if n in made.kernel.parameters
@@ -142,26 +126,6 @@ class TreeQuantities:
         names = self.model.kernels.outside
         labels = [*self.model.varying, *(f"signal.{name}" for name in self.model.inner)]
         return [(j, names.index(name)) for j, name in enumerate(labels) if name in names]
-
-    def _where(self, name: str) -> int:
-        """Where an input of the kernel stands in (x, v, a, λ, outside)."""
-        model = self.model
-        base, nq, nv = (6 if model.free else 0), model.nq, model.nv
-        kind, _, rest = name.partition(".")
-        after = nq + 2 * nv + self.equations
-        outside = model.kernels.outside
-        if kind == "s":
-            return after + outside.index(f"signal.{rest}")
-        if kind == "c":
-            return after + len(outside) - sum(load.components for load in model.tree.loads) + int(rest)
-        if kind in ("f", "m"):
-            body, _, axis = rest.partition(".")
-            return after + 6 * model.kernels.bodies.index(int(body)) + int(axis) + (3 if kind == "m" else 0)
-        start = {
-            "e": 3, "q": 7 if base else 0, "V": nq, "w": nq + 3, "qd": nq + base,
-            "A": nq + nv, "wd": nq + nv + 3, "qdd": nq + nv + base, "l": nq + 2 * nv,
-        }  # fmt: skip
-        return start[kind] + int(rest)
 
 
 WRENCH_COMPONENTS = ("x", "y", "z", "moment.x", "moment.y", "moment.z")
@@ -267,20 +231,14 @@ class TreeQuantity:
 
     def _check_determined(self) -> None:
         """Of a machine with redundant joints some reactions are not determined: they are left out with a warning, all of them refused."""
-        names, free = self._every, ~self._made.determined
-        if not free.any():
-            return
-        left = ", ".join(f"'{names[i]}'" for i in np.flatnonzero(free))
-        fault = Fault(
-            f"redundant joints share {left}, which no motion determines.",
-            where=f"virtual sensor '{self.name}'",
-            expected="a reaction that the equations of motion determine",
+        check_determined(
+            self.name,
+            self._every,
+            ~self._made.determined,
+            "redundant joints share {}, which no motion determines.",
             found=f"{self._made.equations} equations of loops, of which {len(self.model.rows)} are independent",
             hint="Cut the loop at a joint that says nothing twice, such as spherical instead of turning.",
         )
-        if free.all():
-            raise DataError(fault)
-        warn(ModelWarning, fault)
 
     @cached_property
     def table(self) -> TreeReadout:
@@ -327,122 +285,3 @@ class TreeQuantity:
         first = len(self.model.unknown)
         by_u[:, first : first + s.by_varying.shape[1]] = s.by_varying[keep]
         return QuantityReading(s.y[keep], s.by_x[keep], s.by_v[keep], s.by_a[keep], s.by_lam[keep], by_u)
-
-
-ALL: Capabilities = MappingProxyType(dict.fromkeys(get_args(Ability)))
-
-
-@dataclass(frozen=True, eq=False)
-class TreeForm(Formulated):
-    """A machine in joint coordinates."""
-
-    @property
-    def tree(self) -> Tree:
-        """The machine as joint coordinates are computed with."""
-        return tree_of(self.machine)
-
-    @property
-    def word(self) -> str:
-        return "tree"
-
-    @property
-    def sensors(self) -> tuple[Sensor, ...]:
-        return self.tree.sensors
-
-    @property
-    def drifts(self) -> Mapping[str, Drift]:
-        return self.tree.parameters.drifts
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return ALL
-
-    @property
-    def regressor(self) -> Callable[..., Any]:
-        """:func:`veridyn.mechanics.tree.dynamics.inverse.regressor` of this tree: forces are linear in its parameters."""
-        from veridyn.mechanics.tree.dynamics.inverse import regressor
-
-        return lambda *args, **kwargs: regressor(self.tree, *args, **kwargs)
-
-    def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
-        """Sensors on bodies; on a planar machine they read x and y, and turn about z."""
-        return tuple(placed_sensor(self.machine, s) for s in sensors)
-
-    def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The channels that act: forces of actuated coordinates, motions of prescribed ones, signals, wrenches, loads.
-
-        Components of loads across the plane of a planar machine move nothing, and are none.
-        """
-        tree = self.tree
-        found = [f"force.{c}" for c in tree.actuated_coordinates if c not in tree.prescribed]
-        own = {state.name for state in tree.states}
-        found += [f"signal.{name}" for name in tree.signals if name not in own]
-        found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
-        found += tree.load_channels
-        for body in tree.bodies:
-            six = [f"{WRENCH}{body.name}.{row}" for row in WRENCH_ROWS]
-            found += six if all(name in names for name in six) else []
-        if self.machine.dimension == 2:
-            found = [name for name in found if name not in self._across]
-        return tuple(name for name in dict.fromkeys(found) if name in names)
-
-    @property
-    def _across(self) -> set[str]:
-        """Components of loads across the plane of a planar machine."""
-        forces = {f"{load.name}.z" for load in self.tree.loads if isinstance(load, Force)}
-        return forces | {f"{load.name}.{a}" for load in self.tree.loads if isinstance(load, Torque) for a in "xy"}
-
-    def readout(self, sensors: Sequence[Sensor]) -> TreeReadout:
-        """What sensors on it read along a motion in joint coordinates."""
-        return tree_readout(self.tree, sensors)
-
-    def taking(self, inputs: Sequence[str]) -> TreeForm:
-        """Itself: a tree takes all its inputs."""
-        return self
-
-    def prepared(self, settings: RunSettings) -> tuple[MachineModel, Array, Array]:
-        """The tree over its independent coordinates, and the configuration and rates it starts from.
-
-        Inputs: force.C, signal.S, wrench.B.fx … mz, or components of loads; all six components of a wrench.
-        """
-        tree, s = self.tree, settings
-        loads = {name: load for load in tree.loads for name in load.channels}
-        forces: tuple[str, ...] | None = None
-        pushed: tuple[str, ...] = ()
-        if s.unknown is not None:
-            forces = tuple(self.drives.get(n, n) for n in s.unknown if isinstance(loads.get(n), Drive | None))
-            pushed = tuple(name for name in s.unknown if name in loads and not isinstance(loads[name], Drive))
-        bodies = wrench_bodies(s.inputs, [b.name for b in tree.bodies], tree.name)
-        uncertainty = tree.uncertainty.without(s.parameters) if s.consider and tree.uncertainty is not None else None
-        made = tree_model(
-            tree,
-            independents=s.independents,
-            unknown=forces,
-            varying=(*pushed, *s.parameters, *(() if uncertainty is None else uncertainty.names)),
-            wrenches=bodies,
-            friction_speed=s.friction_speed,
-        )
-        model = replace(made, uncertainty=uncertainty, form=self)
-        model.loads(dict.fromkeys(s.inputs, 0.0))  # a name that is no input is refused here
-        q, qd = model.start_of(s.start, s.rates)
-        return cast(MachineModel, model), q, qd  # some of its properties are kept once computed
-
-    def quantity(self, model: TreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> TreeQuantity:
-        """A virtual sensor on the tree."""
-        return TreeQuantity(model, name, kind, on)
-
-    def integrated(
-        self,
-        t: Array,
-        q: ArrayLike,
-        qd: ArrayLike,
-        inputs: Inputs | None,
-        *,
-        base: BaseState | None = None,
-        method: Method | None = None,
-        progress: Progress = silent,
-    ) -> Trajectory:
-        """:func:`veridyn.mechanics.system.integrate.integrate` of this tree."""
-        from veridyn.mechanics.system.integrate import integrate  # which compiles; names need none of it
-
-        return integrate(self.tree, t, q, qd, inputs, base=base, method=method, progress=progress)

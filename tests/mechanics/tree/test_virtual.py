@@ -10,13 +10,13 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_tree
 from strangers.tree_models import model, moving, small_arm, stateful_model
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.formulation import TreeQuantities
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual import TreeQuantities
 from veridyn.model.elements.element import Marker, damper, strut
 from veridyn.model.graph import Body
 from veridyn.model.load import Force, Torque
