@@ -29,10 +29,10 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.methods import EKF
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observation import Virtual
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection

@@ -34,12 +34,11 @@ from veridyn.observe.filters.run import in_order, run
 from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
 from veridyn.observe.fitting import Tuning, tune
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.measurements import Measurements, Status, first_positions, measurements_of
 from veridyn.observe.model_error import with_density
 from veridyn.observe.observation import Observation, smoothed
 from veridyn.observe.observer_setup import ObserverSetup, determined, with_frozen
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import first_positions, measurements_of
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
