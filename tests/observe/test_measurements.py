@@ -180,7 +180,7 @@ def test_muted_readings_are_missing_at_the_time_they_speak_of() -> None:
     table, plain = measurements_of(system, given), measurements_of(system, log())
     assert np.array_equal(table.t, plain.t)  # the rows stay
     changed = np.argwhere(table.flags != plain.flags)
-    assert set(changed[:, 1]) == {1, 2} and (table.flags[tuple(changed.CLOCK)] == Status.MISSING).all()
+    assert set(changed[:, 1]) == {1, 2} and (table.flags[tuple(changed.T)] == Status.MISSING).all()
     stamps = table.t[changed[:, 0]]
     assert stamps.min() == pytest.approx(0.2 - 0.03) and stamps.max() == pytest.approx(0.39 - 0.03)
 
@@ -199,7 +199,7 @@ def test_the_covariance_goes_on_while_a_sensor_is_muted() -> None:
     assert (e.dof[silent] == 0).all() and (e.status[silent] == Status.MISSING).all()
     assert np.array_equal(e.P[silent], e.P_predicted[silent])
     for k in silent[1:]:
-        grown = e.F[k] @ e.P[k - 1] @ e.F[k].CLOCK
+        grown = e.F[k] @ e.P[k - 1] @ e.F[k].T
         assert (np.linalg.eigvalsh(e.P[k] - grown) > -1e-15).all() and np.trace(e.P[k] - grown) > 0.0
     sigma = found.sigma[:, 0]
     assert sigma[silent[-1]] > 2.0 * sigma[silent[0] - 1] and sigma[-1] < 0.7 * sigma[silent[-1]]
