@@ -16,8 +16,8 @@ import veridyn as vd
 from strangers.pinocchio_logs import machine, recording, three_joints, truth
 from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observer_setup import machine_system
-from veridyn.observe.readings import measurements_of
 from veridyn.signals.findings import (
     FASTEST_SLIDING,
     FASTEST_TURNING,

@@ -37,14 +37,13 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.single_track import CarNoise
 from veridyn.observe.car.observation import observed_car
 from veridyn.observe.car.system import lateral_measurements
 from veridyn.observe.filters.methods import EKF
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observation import Virtual
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
@@ -256,7 +255,7 @@ def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     drive_log, car = car_drive(Vehicle(), np.random.default_rng(DRAW_ON)), saloon(Vehicle())
     progress("making the observer ready", 0.0, None)
     log = lateral_measurements(drive_log, car)
-    observed = observed_car(car, CarNoise(), log, ("front_stiffness", "rear_stiffness"))
+    observed = observed_car(car, ObserveSettings(parameters=("front_stiffness", "rear_stiffness")), log)
     notes = ("readings are simulated; cornering stiffnesses start 30 % uncertain and are learned on the way",)
     tracker = CarTracker(observed, ("sideslip", "front_force", "rear_force"), EKF(), notes)
     return tracker, drive_samples(log), "a simulated drive"
