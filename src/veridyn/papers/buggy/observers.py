@@ -75,7 +75,9 @@ RELAXATION_S = 0.15  # s: a relaxation length of .5 m at 3.5 m/s
 MASS_KG, WHEELBASE_M = 1378.3, 2.715  # of the whole buggy
 STEP = 2e-3  # s, that of the sensors
 REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
-EXACT_REFRESH = 2  # the same of filters whose covariance moves as the machine does: errors differ by less than 1 % from those of 1
+EXACT_REFRESH = (
+    2  # the same of filters whose covariance moves as the machine does: errors differ by less than 1 % from those of 1
+)
 SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
 SPINS = tuple(f"spin_{c}" for c in CORNERS)
 SPRUNG = ("base.z", "base.roll", "base.pitch", *SUSPENSIONS)
