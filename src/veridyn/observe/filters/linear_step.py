@@ -9,14 +9,17 @@ readings, so that it is kept while these stay the same. Machine code of the form
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, address_of, call_kept, core, kept, opened
+from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, address_of, core, kept, opened
 from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     ROUNDING,
@@ -36,6 +39,20 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
+
+
+def _called(typing_context: Any, function: Any, record: Any, given: Any) -> tuple[Any, Callable[..., Any]]:
+    numbers = types.Array(types.int64, 1, "C")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(args[0].type, [a.type for a in args[1:]])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(types.int64, numbers, numbers), codegen
+
+
+_called.__doc__ = "Call a kept function of the addresses of two records, which gives an integer, by its address."
+call_kept: Callable[[int, NDArray[np.int64], NDArray[np.int64]], int] = cast(Any, intrinsic(_called))
 
 
 class Tangent(NamedTuple):
