@@ -32,11 +32,10 @@ from veridyn.papers.car.machine import car_38
 from veridyn.papers.car.sensors import sensors_2002, sensors_2006
 from veridyn.papers.car.study_2002 import study_2002
 from veridyn.papers.fourbar import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
-from veridyn.papers.hexapod.control import cross_fit
 from veridyn.papers.hexapod.machine import TABLE_NAMES, SensorNoise, controlled, machine, prior, task
 from veridyn.papers.hexapod.machine import recorded as sensed_lengths
 from veridyn.papers.hexapod.machine import truth as hexapod_truth
-from veridyn.papers.hexapod.study import INSTRUMENT_HARMONICS, PERIODS, series_of
+from veridyn.papers.hexapod.study import INSTRUMENT_HARMONICS, PERIODS, cross_fit, series_of
 from veridyn.papers.hexapod.trials import FREQUENCY, designed
 from veridyn.papers.humanoid.machine import cad, walk
 from veridyn.papers.humanoid.study import CONSISTENT, walking_fits

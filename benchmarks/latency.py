@@ -89,7 +89,7 @@ def buggy_subject(seconds: float = SECONDS) -> Subject:
 
 def car_subject(seconds: float = SECONDS) -> Subject:
     """Bends at 25 m/s with a gyroscope and a lateral accelerometer, readings of a car that follows its wheel."""
-    from veridyn.live.paper_shows import saloon
+    from veridyn.papers.car.drive import saloon
     from veridyn.papers.car.simulator.description import Vehicle
 
     car, rng = saloon(Vehicle()), np.random.default_rng(0)

@@ -6,7 +6,6 @@ Run it with ``python examples/hexapod.py``; it takes about a minute.
 import numpy as np
 
 import veridyn as vd
-from veridyn.papers.hexapod.control import period_fit, tracking
 from veridyn.papers.hexapod.machine import (
     LEGS,
     POSE,
@@ -17,8 +16,10 @@ from veridyn.papers.hexapod.machine import (
     prior,
     recorded,
     task,
+    tracking,
     truth,
 )
+from veridyn.papers.hexapod.study import period_fit
 from veridyn.papers.hexapod.trials import designed
 
 # 1. The machine is a model file: a tree, and the joints at which its loops were cut open.

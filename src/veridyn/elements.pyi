@@ -1,6 +1,7 @@
 """Elements of a machine: springs, dampers, friction, motor inertias, drive gains and drag, and the kinds there are."""
 
 from veridyn.model.elements.element import Element as Element
+from veridyn.model.elements.element import LawTable as LawTable
 from veridyn.model.elements.element import asymmetric as asymmetric
 from veridyn.model.elements.element import bump_stop as bump_stop
 from veridyn.model.elements.element import coulomb as coulomb
@@ -25,5 +26,4 @@ from veridyn.model.elements.element import tanh_friction as tanh_friction
 from veridyn.model.elements.element import tyre as tyre
 from veridyn.model.elements.kinds import KINDS as KINDS
 from veridyn.model.elements.kinds import ElementKind as ElementKind
-from veridyn.model.elements.table_law import LawTable as LawTable
 from veridyn.model.place import Marker as Marker

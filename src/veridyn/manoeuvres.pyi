@@ -1,6 +1,5 @@
 """Motions, forces and commands of simulated machines, and the errors of real sensors."""
 
-from veridyn.simulate.car import Steered as Steered
 from veridyn.simulate.commanded import Commanded as Commanded
 from veridyn.simulate.commanded import CommandLog as CommandLog
 from veridyn.simulate.imperfection import Imperfection as Imperfection
@@ -11,4 +10,5 @@ from veridyn.simulate.imperfection import wheel_count as wheel_count
 from veridyn.simulate.simulator import Driven as Driven
 from veridyn.simulate.simulator import Manoeuvre as Manoeuvre
 from veridyn.simulate.simulator import Prescribed as Prescribed
+from veridyn.simulate.simulator import Steered as Steered
 from veridyn.simulate.simulator import Tracking as Tracking

@@ -12,7 +12,7 @@ import pytest
 import veridyn
 from veridyn.cli import DEFECT, app, output
 from veridyn.files import fit_file
-from veridyn.files.machine import keys
+from veridyn.files.machine import write_parts
 from veridyn.lazy import listed
 from veridyn.studies.config import study
 from veridyn.studies.result import ParameterRow, Result
@@ -95,7 +95,7 @@ def test_files_of_a_run_folder_are_written_somewhere() -> None:
 
 
 def test_versions_of_formats_are_those_of_the_code() -> None:
-    current = [keys.FORMAT, study.FORMAT, fit_file.FORMAT]
+    current = [write_parts.FORMAT, study.FORMAT, fit_file.FORMAT]
     assert [[int(cell) for cell in cells] for _, *cells in rows("File formats")] == [[n, n, n] for n in current]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from veridyn.files.machine.keys import FORMAT
+from veridyn.files.machine.write_parts import FORMAT
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AT_THE_TOP = (

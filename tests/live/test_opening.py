@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from veridyn.live.machine import DRAW_ON
-from veridyn.live.opening import SHOWS
-from veridyn.live.paper_shows import buggy_samples, buggy_tracker, car_drive
+from veridyn.live.opening import SHOWS, observed_buggy
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
+from veridyn.papers.car.drive import car_drive
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.progress import silent
 
@@ -27,7 +27,7 @@ def test_the_buggy_goes_on_without_gps_and_comes_back():
     model = buggy(rolling_resistance=0.015)
     truth = driven(model, BuggyDrive(duration=4.0, rack=-0.010), torque=lambda t: 100.0)
     log = truth.log(np.random.default_rng(DRAW_ON), model.sensors)
-    tracker, samples = buggy_tracker(model, log), buggy_samples(model, log)
+    tracker, samples = observed_buggy(model, log)
     names = [q.name for q in tracker.layout.quantities]
     x = names.index("base.x")
     sigma, error = {}, {}

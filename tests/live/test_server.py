@@ -18,7 +18,7 @@ from veridyn.errors import DataError
 from veridyn.live.server import LiveServer
 from veridyn.live.session import Feed, Session
 from veridyn.live.tracker import Layout, Row, Sample, Shown, Tracked, Trouble
-from veridyn.report.words import measured
+from veridyn.report import measured
 
 LAYOUT = Layout(
     "a <test> machine",

@@ -14,9 +14,9 @@ from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import constraint_errors
 from veridyn.observe.filters.methods import ErrorEKF
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.papers.fourbar import (
     LABELS,

@@ -35,8 +35,14 @@ def test_drives_of_a_quadruped() -> None:
             assert abs(d.value) < 0.1, d.name
         if d.key == "command_delay":
             assert 0.0 <= d.value < 0.01
-    calves = [fit[f"Ia_{leg}_calf_joint"].value for leg in ("FL", "FR", "RL", "RR")]
-    assert np.ptp(calves) < 0.3 * np.mean(calves)  # four drives of one kind
+    # Four drives of one kind. Without forces the log determines armature over kp, which scale together with friction; armature alone takes
+    # its scale from the prior of kp, and is compared by its deviations: χ² of 3 degrees of freedom, at 1 %. Found: 0.22 and 6.2.
+    legs = ("FL", "FR", "RL", "RR")
+    ratios = [fit[f"Ia_{leg}_calf_joint"].value / fit[f"{leg}_calf_joint_drive.kp"].value for leg in legs]
+    assert np.ptp(ratios) < 0.3 * np.mean(ratios)
+    armature, sigma = np.array([[(x := fit[f"Ia_{leg}_calf_joint"]).value, x.sigma] for leg in legs]).T
+    mean = np.average(armature, weights=sigma**-2)
+    assert np.sum(((armature - mean) / sigma) ** 2) < 11.3
     assert any("kd" in one.text for one in fit.open)
 
 

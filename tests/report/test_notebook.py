@@ -13,8 +13,8 @@ from veridyn.errors import DataError, FileError
 from veridyn.files.access import shipped
 from veridyn.identify.base import generic_motion
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.report import measured
 from veridyn.report.notebook import Display, show_machine
-from veridyn.report.words import measured
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veridyn.report.words import count, like, listed, measured, number, percent, unit_text, units_in
+from veridyn.report import count, like, listed, measured, number, percent, unit_text, units_in
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import veridyn as vd
 from strangers.pinocchio_logs import machine, recording, three_joints, truth
 from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observer_setup import machine_system
-from veridyn.observe.readings import measurements_of
 from veridyn.signals.findings import (
     FASTEST_SLIDING,
     FASTEST_TURNING,
@@ -39,9 +39,7 @@ ARM = machine(LINKS)
 
 def finding(channel, kind, severity):
     fault = Fault(f"{kind} found.", f"channel '{channel}'")
-    return Finding(
-        channel=channel, kind=kind, severity=severity, t_start=0.0, t_end=1.0, count=1, message=str(fault), fault=fault
-    )
+    return Finding(channel=channel, kind=kind, severity=severity, t_start=0.0, t_end=1.0, count=1, fault=fault)
 
 
 FOUND = Findings(

@@ -1,9 +1,9 @@
-"""Clipped plateaus, spikes, dropouts, frozen and held signals, and what only looks like them."""
+"""Clipped plateaus, spikes, dropouts, frozen signals and rests, and what only looks like them."""
 
 import numpy as np
 import pytest
 
-from veridyn.signals.outliers import dropouts, frozen, held, plateaus, quantum, runs, spikes, stopped
+from veridyn.signals.outliers import arrival, comes_to_rest, dropouts, frozen, moves_on, plateaus, quantum, runs, spikes
 
 T = np.arange(2000) / 200.0
 
@@ -125,10 +125,8 @@ def test_rest_and_coarse_steps_are_not_frozen():
     assert frozen(rests) == []  # goes on from where it stood: nothing jumps
 
 
-def test_a_slow_sensor_on_a_fast_clock_is_held():
-    x = np.repeat(noisy()[::4], 4)
-    assert held(x) == 4 and frozen(x) == []
-    assert held(noisy()) == 1 and held(np.round(noisy(), 0)) == 1
+def test_a_slow_sensor_on_a_fast_clock_is_not_frozen():
+    assert frozen(np.repeat(noisy()[::4], 4)) == []
 
 
 def test_logs_that_end_frozen_or_at_zero():
@@ -260,12 +258,24 @@ def test_zeros_between_noise_are_a_dropout_though_the_signal_is_near_zero():
     assert dropouts(x) == [(k, k + 7)]
 
 
-def test_a_coarse_noisy_force_that_stands_still_once_is_stopped():
-    rng = np.random.default_rng(3)
-    x = np.round((5.0 * np.sin(2 * np.pi * 0.3 * T) + 0.05 * rng.standard_normal(len(T))) / 0.05) * 0.05
-    assert stopped(x) == []
-    x[900:1100] = 0.0
-    assert stopped(x) == [(900, 1099)]
-    x[300:400] = x[300]  # twice: it may rest
-    assert stopped(x) == []
-    assert stopped(np.sin(T)) == stopped(np.ones(500)) == []
+def quintic(start: float, seconds: float, reach: float) -> np.ndarray:
+    s = np.clip((T - start) / seconds, 0.0, 1.0)
+    return reach * s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
+
+
+def test_a_parabola_arrives_with_its_speed_and_acceleration() -> None:
+    x = 0.3 - 0.02 * (np.arange(100.0) - 80.0) + 0.5 * 0.003 * (np.arange(100.0) - 80.0) ** 2
+    met = arrival(x, 80, 0.0)
+    assert met is not None
+    assert met.speed == pytest.approx(-0.02) and met.acceleration == pytest.approx(0.003)
+    assert met.way()[0] == pytest.approx(0.02**2 / 0.006)
+    assert arrival(x, 5, 0.0) is None
+
+
+def test_a_stop_is_told_from_a_stuck_sensor() -> None:
+    braked = np.where(T < 5.0, 0.5 * np.cos(0.4 * np.pi * T), 0.5)  # at rest where its speed is zero
+    assert not moves_on(braked, 1000, len(T) - 1, 0.0)
+    stuck = np.where(T < 5.1, 0.5 * np.cos(0.4 * np.pi * T), 0.5 * np.cos(0.4 * np.pi * 5.1))
+    assert moves_on(stuck, 1020, len(T) - 1, 0.0)
+    halted = quintic(0.5, 1.0, 0.4) + quintic(5.0, 1.0, -0.3)
+    assert comes_to_rest(halted, 300, 1000, 0.0, 1e-3) and not comes_to_rest(stuck, 1020, len(T) - 1, 0.0, 1e-3)

@@ -176,7 +176,7 @@ def printed_warnings() -> Iterator[None]:
                 show_others(message, category, *where, **more)
             elif str(message) not in printed:
                 printed.add(str(message))
-                from veridyn.report.words import units_in
+                from veridyn.report import units_in
 
                 typer.echo(f"warning: {units_in(str(message))}", err=True)
 

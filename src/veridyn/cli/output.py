@@ -191,7 +191,7 @@ def variables(data: Path | None) -> dict[str, str]:
 
 def print_warnings(texts: Iterable[str]) -> None:
     """On stderr, one after the other, with units as in the report."""
-    from veridyn.report.words import units_in
+    from veridyn.report import units_in
 
     for text in texts:
         typer.echo(f"warning: {units_in(text)}", err=True)

@@ -22,7 +22,7 @@ from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import car_described, prior_of, uncertain
-from veridyn.report.words import count, number, percent, unit_text, units_in
+from veridyn.report import count, number, percent, unit_text, units_in
 
 if TYPE_CHECKING:
     from veridyn.report.blocks import Verdict

@@ -187,7 +187,7 @@ def compare(
 
     from veridyn.cli.output import shown_progress
     from veridyn.files.access import write_atomic
-    from veridyn.report.words import units_in
+    from veridyn.report import units_in
     from veridyn.studies.compare import compare as compared
     from veridyn.studies.result import finite
 
@@ -215,7 +215,7 @@ def _recorded(
 ) -> Recorded:
     """What came of a study as it is kept and printed: the verdict, the figures and its summary, or another `summary`."""
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.words import units_in
+    from veridyn.report import units_in
 
     def show(result: Result) -> None:
         print_verdict(verdict_of(done), result)
@@ -250,9 +250,8 @@ def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Reco
 def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """payload.json has the load as controllers take it."""
     from veridyn.files.archive import save
-    from veridyn.files.controllers import controller_settings
     from veridyn.report.study import payload_page, payload_verdict
-    from veridyn.studies.run.payload import run_payload
+    from veridyn.studies.run.payload import controller_settings, run_payload
 
     done = run_payload(loaded, progress)
     x = done.load

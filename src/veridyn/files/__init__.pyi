@@ -9,7 +9,7 @@ from veridyn.files.geodesy import geodetic_of as geodetic_of
 from veridyn.files.geodesy import local_position as local_position
 from veridyn.files.log.load import load_log as load_log
 from veridyn.files.log.tables import save_log as save_log
-from veridyn.files.machine.isaac import save_isaac as save_isaac
+from veridyn.files.machine.joint_laws import save_isaac as save_isaac
 from veridyn.files.machine.load import load_model as load_model
 from veridyn.files.machine.mjcf import load_mjcf as load_mjcf
 from veridyn.files.machine.mjcf import mjcf_limits as mjcf_limits

@@ -31,8 +31,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterFit, Uncertainty
 from veridyn.model.single_track import CarNoise, with_values
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_checks import log_faults
+from veridyn.signals.drive import DriveLog, log_faults
 
 SHOWS_NOTHING = 0.8  # of the prior's deviation: with more left, the drive does not show the parameter
 MOST_DRAWS = 1000  # for one set within the bounds

@@ -41,7 +41,8 @@ from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Virtual, quantity_of, state_units
-from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup, frozen_in
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer, ObserverStep
 from veridyn.observe.streaming.stream import guarded_stream
 from veridyn.progress import Progress
@@ -255,7 +256,7 @@ class CarTracker:
         self, observed: ObservedCar, virtual: Sequence[str], method: Filter, notes: tuple[str, ...] = ()
     ) -> None:
         self._method = replace(method, late="drop")
-        self._observed, self._car, self._system = observed, observed.machine, observed.equations
+        self._car, self._system = observed.machine, observed
         car, system = self._car, self._system
         self._quantities = CarQuantities(system, tuple(virtual))
         self._off: set[str] = set()
@@ -264,7 +265,7 @@ class CarTracker:
         lines += [(w + k, w + (k + 1) % WHEEL_POINTS) for w in wheels for k in range(WHEEL_POINTS)]
         shown = [Shown(n, u, "states") for n, u in zip(system.states, car_state_units(system), strict=True)]
         shown += [Shown(n, u, "virtual sensors") for n, u in zip(self._quantities.names, self._quantities.units)]
-        units = dict(zip(observed.table.names, observed.table.units, strict=True))
+        units = dict(zip(system.table.names, system.table.units, strict=True))
         self.layout = Layout(
             car.name,
             "observer",
@@ -282,8 +283,8 @@ class CarTracker:
         self.restart()
 
     def restart(self) -> None:
-        observed = self._observed
-        self._stream = guarded_stream(self._method, observed.with_frozen, observed.drifting, observed.start)
+        car = self._system
+        self._stream = guarded_stream(self._method, lambda frozen: frozen_in(car, frozen), car.drifts, car.start)
         self._inflation = Inflation()
         self._check, self._before, self._last = StampCheck(), None, None
         self._way = np.zeros(3)  # x, y, heading
@@ -385,7 +386,7 @@ def car_session(
     notes: tuple[str, ...] = ()
     if study.training is not None:
         notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
-    observed = observed_car(car, noise, log, study.estimate, drifts=car.parameters.drifts)
+    observed = observed_car(car, ObserveSettings(process_noise=noise, parameters=study.estimate), log)
     tracker = CarTracker(observed, study.virtual, how, notes)
     if source is not None:
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))

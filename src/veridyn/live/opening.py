@@ -1,6 +1,7 @@
 """From a study file, or the name of a machine that comes with veridyn, to a session that is ready to run.
 
-What is measured of machines that come with veridyn is simulated; their observers are real.
+What is measured of machines that come with veridyn is simulated; their observers are real. The papers are imported by the shows of their
+car and buggy alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.files.access import shipped
 from veridyn.files.log.load import load_log
 from veridyn.live.arrivals import Datagrams, GrowingFile, Messages, SampleColumns, columns_of
-from veridyn.live.machine import DRAW_ON, MachineTracker, car_session, prepared_observer
+from veridyn.live.machine import (
+    DRAW_ON,
+    CarTracker,
+    MachineTracker,
+    car_session,
+    drive_samples,
+    picture_of,
+    prepared_observer,
+)
 from veridyn.live.session import Pace, Replay, Session, log_samples
 from veridyn.live.tracker import LiveTracker, Sample, SampleSource
 from veridyn.machines import crane
@@ -28,11 +37,13 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
+from veridyn.observe.car.observation import observed_car
+from veridyn.observe.car.system import lateral_measurements
 from veridyn.observe.filters.methods import EKF
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observation import Virtual
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
@@ -42,17 +53,6 @@ from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.machine import existing_file
 from veridyn.studies.run.observe_log import observed_log
 from veridyn.studies.run.observer import observer_of
-
-
-def paper_show(name: str) -> Show:
-    """A show of :mod:`veridyn.live.paper_shows`, which is imported when it runs: the papers are loaded on demand alone."""
-
-    def show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
-        from veridyn.live import paper_shows
-
-        return getattr(paper_shows, name)(progress)
-
-    return show
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,7 @@ CRANE_SETTINGS = ObserveSettings(
 ARM_RATE = 100.0  # Hz, of the samples that are used
 PUSHED_S = (6.0, 9.0)  # when somebody pushes the arm
 PUSH_N = 30.0  # along x of its hand
+BUGGY_S = 60.0
 
 
 def crane_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
@@ -211,6 +212,55 @@ def first_pose(machine: Machine, log: Experiment) -> dict[str, float]:
     return {str(s.on): float(log[s.name].values[0]) for s in machine.sensors}
 
 
+def buggy_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
+    """The buggy on a circle, observed by the errorEKF of its thesis; its receiver can be switched off, and dead reckoning goes on."""
+    from veridyn.papers.buggy.drive import BuggyDrive, driven
+    from veridyn.papers.buggy.machine import buggy
+    from veridyn.papers.buggy.trials import CRUISE, EASED, FULL, RACK
+
+    model = buggy(rolling_resistance=0.015)
+    truth = driven(
+        model,
+        BuggyDrive(duration=BUGGY_S, rack=RACK),
+        torque=lambda t: FULL if t < EASED else CRUISE,
+        progress=progress,
+    )
+    log = truth.log(np.random.default_rng(DRAW_ON), model.sensors)
+    return *observed_buggy(model, log), "a simulated drive"
+
+
+def observed_buggy(model: Machine, log: Experiment) -> tuple[MachineTracker, list[Sample]]:
+    """The errorEKF of the buggy beside a drive, and the readings of the drive as they come in."""
+    from veridyn.papers.buggy.observers import INPUTS, REFRESH, error_ekf, standing_start
+    from veridyn.papers.buggy.page_sections import buggy_layer
+
+    how = error_ekf()
+    machine, log = how.prepared(model, log, model.sensors)
+    setup = how.setup(standing_start(model), INPUTS)
+    prepared = prepared_observer(machine, setup, ())
+    x = prepared.system.belief(*setup.system(machine)[1:]).x
+    picture = picture_of(lambda q: buggy_layer(model, q, ""), prepared.system.split(x)[0], moving=True)
+    notes = (f"errorEKF of paper 003 at 500 Hz, derivatives every {REFRESH} steps; readings are simulated",)
+    return MachineTracker(prepared, picture, notes), log_samples(prepared.system, log)
+
+
+def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
+    """A saloon, simulated in detail, in ever harder bends; a model of a few lines knows its masses and lengths, and learns its tyres.
+
+    The observer has speed, steering wheel, yaw rate and lateral acceleration; sideslip and axle forces are virtual sensors.
+    """
+    from veridyn.papers.car.drive import car_drive, saloon
+    from veridyn.papers.car.simulator.description import Vehicle
+
+    drive_log, car = car_drive(Vehicle(), np.random.default_rng(DRAW_ON)), saloon(Vehicle())
+    progress("making the observer ready", 0.0, None)
+    log = lateral_measurements(drive_log, car)
+    observed = observed_car(car, ObserveSettings(parameters=("front_stiffness", "rear_stiffness")), log)
+    notes = ("readings are simulated; cornering stiffnesses start 30 % uncertain and are learned on the way",)
+    tracker = CarTracker(observed, ("sideslip", "front_force", "rear_force"), EKF(), notes)
+    return tracker, drive_samples(log), "a simulated drive"
+
+
 SHOWS: Mapping[str, Show] = MappingProxyType(
-    {"crane": crane_show, "arm": arm_show, "car": paper_show("car_show"), "buggy": paper_show("buggy_show")}
+    {"crane": crane_show, "arm": arm_show, "car": car_show, "buggy": buggy_show}
 )

@@ -27,8 +27,7 @@ from veridyn.errors import DataError, VeridynError, did_you_mean
 from veridyn.live.tracker import Again, Item, Layout, LiveTracker, Row, Sample, SampleSource, Trouble, numbers
 from veridyn.model.experiment import Experiment
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S
-from veridyn.observe.readings import muted
+from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, muted
 
 LATE_S = 1.0  # behind its pace: a replay that is later waits for the observer from there on, as a machine would not
 AWAKE_S = 0.05  # between looks at whether a pause is over

@@ -39,6 +39,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast,
 import llvmlite
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import cgutils, compiler, config, serialize, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
@@ -446,3 +447,17 @@ class Opener(Protocol):
 
 opened: Opener = cast(Opener, _opened)
 """In compiled code: the record that a :class:`Bound` of this kind describes."""
+
+
+def _called(typing_context: Any, function: Any, record: Any, given: Any) -> tuple[Any, Callable[..., Any]]:
+    numbers = types.Array(types.int64, 1, "C")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(args[0].type, [a.type for a in args[1:]])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(types.int64, numbers, numbers), codegen
+
+
+_called.__doc__ = "Call a kept function of the addresses of two records, which gives an integer, by its address."
+call_kept: Callable[[int, NDArray[np.int64], NDArray[np.int64]], int] = cast(Any, intrinsic(_called))

@@ -14,7 +14,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import ALONG_KINDS
 from veridyn.model.elements.own_law import LOG_OFFSET, LawInputs
-from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
+from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, positive_part, sub
 from veridyn.symbolic.expression import Graph, Number
 
 GAUSS_POINTS = 20  # of the rule that integrates laws of one's own
@@ -149,18 +149,13 @@ def _tanh(e: Element, x: Acting) -> Scalar:
     return hyperbolic_tangent(x.algebra, x.rate() / x.constant("speed"))
 
 
-def _above(x: Acting, c: Scalar) -> Scalar:
-    """c where it is above zero, else 0."""
-    return mul(0.5, add(c, x.algebra.abs(c)))
-
-
 def _bump_stop(x: Acting) -> Scalar:
-    return _above(x, sub(x.position(), x.constant("gap")))
+    return positive_part(x.algebra, sub(x.position(), x.constant("gap")))
 
 
 def _dead_zone(x: Acting) -> Scalar:
     c, gap = x.position(), x.constant("gap")
-    return sub(_above(x, sub(c, gap)), _above(x, sub(mul(-1.0, c), gap)))
+    return sub(positive_part(x.algebra, sub(c, gap)), positive_part(x.algebra, sub(mul(-1.0, c), gap)))
 
 
 def _bristles(x: Acting) -> Scalar:

@@ -170,7 +170,7 @@ class Joint:
 
     Parameters
     ----------
-    a, b : "body", "body.frame" or an :class:`~veridyn.model.assembly.Attachment`; "ground" is a body.
+    a, b : "body", "body.frame" or an :class:`~veridyn.model.place.Attachment`; "ground" is a body.
     coordinates : names of its coordinates in the order of the table. By default the joint's name, with the coordinate's word behind it
         where there are several. Joints that name the same coordinate share it: each moves by `ratio` times the coordinate.
     actuated : whether its coordinates have motors, or the names of those that have.

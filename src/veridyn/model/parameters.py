@@ -338,8 +338,8 @@ class ParameterFit:
     at_bound: Mapping[str, float]
     stretches: StretchScores | None = None
 
-    def widened(self, factor: float) -> ParameterFit:
-        """With variances `factor` times as large, and none above its prior's."""
+    def widened(self, factor: float | Array) -> ParameterFit:
+        """With variances `factor` times as large, of all parameters or of each, and none above its prior's."""
         prior = np.array([g.spread(v) for g, v in zip(self.guesses.values(), self.values.values(), strict=True)])
         before = np.sqrt(np.diag(self.covariance))
         sigma = np.minimum(np.sqrt(factor) * before, np.maximum(prior, before))

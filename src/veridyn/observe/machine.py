@@ -30,7 +30,7 @@ from veridyn.mechanics.formulation import Instant, MachineModel, Readings
 from veridyn.model.parameters import Uncertainty
 from veridyn.observe.filters.compiled_step import CompiledStep
 from veridyn.observe.filters.filter import ErrorModel
-from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.process_noise import DriftingStates, ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ParameterBounds
 
@@ -403,6 +403,16 @@ class MachineSystem:
         """The varying loads and parameters that are estimated."""
         count = 0 if self.uncertainty is None else len(self.uncertainty.names)
         return self.varying[: len(self.varying) - count]
+
+    @property
+    def drifts(self) -> DriftingStates | None:
+        """The drifting parameters; None where there are none."""
+        if self.carried is None:
+            return None
+        names = tuple(name for name in self.estimated if name in self.carried.names)
+        places = np.array([2 * self.f + len(self.model.unknown) + self.varying.index(name) for name in names])
+        at = [self.carried.names.index(name) for name in names]
+        return DriftingStates(names, places, self.carried.covariance.diagonal()[at], self.density[places])
 
     @cached_property
     def considered(self) -> NDArray[np.bool_] | None:

@@ -12,9 +12,9 @@ implies, and as reliable as the filter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,7 +44,7 @@ from veridyn.observe.consistency.predictions import (
     prediction_checks,
     remembering_outputs,
 )
-from veridyn.observe.filters.run import Smoothed
+from veridyn.observe.filters.run import Smoothed, smooth
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.model_error import ModelErrorDensity
@@ -401,6 +401,14 @@ class Observation:
             ExtraSensor(name, lambda x, inputs, j=j: slope(x, inputs, j), float(np.sqrt(sensor.variance)))
             for j, name in enumerate(table.names)
         ]
+
+
+O = TypeVar("O", bound=Observation)
+
+
+def smoothed(found: O) -> O:
+    """The same log in the light of all its readings: backwards over what a filter left behind."""
+    return replace(found, filter="smoother", track=smooth(found.estimates, found.equations))
 
 
 def state_units(system: MachineSystem) -> tuple[str, ...]:

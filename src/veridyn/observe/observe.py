@@ -30,16 +30,15 @@ from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
-from veridyn.observe.filters.run import in_order, run, smooth
+from veridyn.observe.filters.run import in_order, run
 from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
 from veridyn.observe.fitting import Tuning, tune
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.measurements import Measurements, Status, first_positions, measurements_of
 from veridyn.observe.model_error import with_density
-from veridyn.observe.observation import Observation
-from veridyn.observe.observer_setup import ObserverSetup, with_frozen
+from veridyn.observe.observation import Observation, smoothed
+from veridyn.observe.observer_setup import ObserverSetup, determined, with_frozen
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import first_positions, measurements_of
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
@@ -147,12 +146,13 @@ def observe(
     True
     """
     chosen = settings or ObserveSettings()
+    setup = ObserverSetup(filter_of(method, "observe"), chosen)
     if machine.car is not None:
         from veridyn.observe.car.observation import observe_car  # here: it brings compiled equations along
 
-        found = observe_car(machine, log, method, chosen, progress)
+        found = observe_car(setup, machine, log, progress)
     else:
-        found = observe_with(ObserverSetup(filter_of(method, "observe"), chosen), machine, log, progress)
+        found = observe_with(setup, machine, log, progress)
     warn_of_findings(found, log if isinstance(log, Experiment) else None)
     return found
 
@@ -198,9 +198,12 @@ def observe_with(
     error = setup.model_error(bare, q, start, ordered, estimates, progress, tuning is not None, floor)
     if error is not None and not (error.density is floor and system is ran):
         system = error.added_to(bare)
-    while system is not ran:  # again where the model's error leaves a parameter less well determined
-        estimates = run(method, setup.seen(system, q), readings, start, progress)
-        ran, system = system, with_frozen(system, estimates)
+
+    def again(other: MachineSystem) -> Estimates:
+        return run(method, setup.seen(other, q), readings, start, progress)
+
+    if system is not ran:  # again where the model's error leaves a parameter less well determined
+        system, estimates = determined(system, again(system), again)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = bounded_step_bias(system, estimates, readings.inputs)
         if bias.deviations <= TOLERATED_BIAS_SIGMAS or not refinements:
@@ -208,7 +211,7 @@ def observe_with(
             break
         refinements -= 1
         system = replace(system, longest=bias.better)
-        estimates = run(method, setup.seen(system, q), readings, start, progress)
+        estimates = again(system)
     found = Observation(
         method.word,
         system,
@@ -242,11 +245,6 @@ def _converging(
         tries -= 1
         taken = min(system.longest, float(np.diff(readings.t).max(initial=0.0)) or system.longest)
         system = replace(system, longest=SHORTER * taken)
-
-
-def smoothed(found: Observation) -> Observation:
-    """The same log in the light of all its readings: backwards over what a filter left behind."""
-    return replace(found, filter="smoother", track=smooth(found.estimates, found.system))
 
 
 def _screened(setup: ObserverSetup, system: System, readings: Measurements, start: Belief) -> Measurements:

@@ -11,10 +11,10 @@ a change of state solves the position and velocity problems as everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,23 +57,36 @@ def start_covariance(form: Formulated, model: MachineModel, drifts: dict[str, Dr
     return Uncertainty(names, C)
 
 
-def drifting_states(system: MachineSystem) -> DriftingStates | None:
-    """The drifting parameters of a machine of bodies; None where there are none."""
-    if system.carried is None:
-        return None
-    names = tuple(name for name in system.estimated if name in system.carried.names)
-    places = np.array([2 * system.f + len(system.model.unknown) + system.varying.index(name) for name in names])
-    at = [system.carried.names.index(name) for name in names]
-    return DriftingStates(names, places, system.carried.covariance.diagonal()[at], system.density[places])
+class Drifting(Protocol):
+    """A system some of whose parameters drift, with states of their own."""
+
+    @property
+    def drifts(self) -> DriftingStates | None: ...
+    @property
+    def frozen(self) -> tuple[str, ...]: ...
 
 
-def with_frozen(system: MachineSystem, estimates: Estimates) -> MachineSystem:
+Drifts = TypeVar("Drifts", bound=Drifting)
+
+
+def with_frozen(system: Drifts, estimates: Estimates) -> Drifts:
     """The system with those drifting parameters frozen that the readings of a run along a log do not determine; the same where all are."""
-    drifting = drifting_states(system)
-    if drifting is None:
+    if system.drifts is None:
         return system
-    frozen = drifting.frozen_along(estimates, system.frozen)
-    return system if len(frozen) == len(system.frozen) else replace(system, frozen=frozen)
+    frozen = system.drifts.frozen_along(estimates, system.frozen)
+    return system if len(frozen) == len(system.frozen) else frozen_in(system, frozen)
+
+
+def frozen_in(system: Drifts, names: tuple[str, ...]) -> Drifts:
+    """The system with these drifting parameters frozen, and no others."""
+    return cast(Drifts, replace(cast(Any, system), frozen=names)) if names != system.frozen else system
+
+
+def determined(system: Drifts, estimates: Estimates, again: Callable[[Drifts], Estimates]) -> tuple[Drifts, Estimates]:
+    """A run along a log, and runs made `again` for as long as they leave a drifting parameter undetermined: the last, and its system."""
+    while (other := with_frozen(system, estimates)) is not system:
+        system, estimates = other, again(other)
+    return system, estimates
 
 
 def machine_system(

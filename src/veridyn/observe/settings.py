@@ -25,10 +25,10 @@ from veridyn.errors import Faults, ModelError, VeridynError
 from veridyn.mechanics.formulation import FRICTION_SPEED
 from veridyn.model.sensor import Choice, Sensor
 from veridyn.model.single_track import CarNoise
+from veridyn.observe.measurements import InputHold
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.settings import Rule, Settings, above, at_least
 
-InputHold = Literal["zero", "linear"]
 BOUND_PASSES = 2  # over all bounds: moving to one may lead beyond another
 AT_BOUND = 1e-12  # of a bound's size: a value that stands at it
 

@@ -29,8 +29,8 @@ from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.observe.filters.methods import EKF, FILTERS, Smoother
-from veridyn.observe.observation import Observation
-from veridyn.observe.observe import observe_with, smoothed
+from veridyn.observe.observation import Observation, smoothed
+from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings

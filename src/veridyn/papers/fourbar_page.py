@@ -18,11 +18,11 @@ from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.observation import Observation, Virtual
 from veridyn.observe.observe import observe_with
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
+from veridyn.report import FILTER_WORDS, number, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves, innovation_plots, whiteness_plot
 from veridyn.report.running import animation_of_layers
-from veridyn.report.words import FILTER_WORDS, number, unit_text
 from veridyn.studies.result import Result
 from veridyn.view.scene import mechanism_layer
 

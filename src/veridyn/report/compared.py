@@ -12,10 +12,10 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.fleet import FEWEST, Fleet
+from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
 from veridyn.report.plots import Axis, Curve, Plot, Tick, area, axis_over, bars, dots, heat, level, line
-from veridyn.report.words import count, listed, measured, number, percent, unit_text
 from veridyn.studies.compare import APART, Comparison, Difference
 from veridyn.studies.result import Result
 from veridyn.studies.run.fleet import FleetRun

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.identify.drives.drive_result import DrivesFit
+from veridyn.report import listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, Verdict, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, FRAMES
-from veridyn.report.words import listed, measured, number, percent, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.drives import DrivesRun, FlexibleRun
 from veridyn.view.meshes import solids_of

@@ -19,9 +19,9 @@ from veridyn.identify.result import Fit
 from veridyn.identify.selection import EliminationStep
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
+from veridyn.report import count, listed, measured, number, percent, unit_text, units_in
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
 from veridyn.report.plots import COLOURS, Plot, Series, bars, curves, heat, stacked
-from veridyn.report.words import count, listed, measured, number, percent, unit_text, units_in
 from veridyn.signals.spectrum import power_spectrum
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy

@@ -32,11 +32,11 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.single_track import car_described, prior_of
 from veridyn.observe.observation import Observation
+from veridyn.report import count, like, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.observed import banded
 from veridyn.report.page import environment, own_file, script, singular_values, trace_figure
 from veridyn.report.plots import Plot, bars, heat
-from veridyn.report.words import count, like, listed, measured, number, percent, unit_text
 from veridyn.studies.identified import trace
 
 MAX_CORRELATED = 60  # parameters that a map of correlations shows

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.report.words import superscript, unit_text
+from veridyn.report import superscript, unit_text
 from veridyn.view.scene import Meaning
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.report import number
 from veridyn.report.blocks import DRAWING_ERRORS, Animation, Section, Text, attempted, undrawn
-from veridyn.report.words import number
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.identified import Trace
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm

@@ -11,12 +11,12 @@ from veridyn.arrays import Array
 from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.single_track import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
+from veridyn.report import count, listed, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, mechanism_animation
-from veridyn.report.words import count, listed, number, percent, unit_text
-from veridyn.simulate.car import ACTING, SteeredRun
+from veridyn.simulate.simulator import ACTING, SteeredRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.meshes import solids_of

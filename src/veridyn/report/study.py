@@ -13,20 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
+from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page
 from veridyn.report.plots import Series, curves
 from veridyn.report.verdict import verdict
-from veridyn.report.words import count, listed, measured, number, percent, unit_text
 from veridyn.spatial.inertia import INERTIAL, six
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.machine import Closing
-from veridyn.studies.run.payload import PayloadRun
+from veridyn.studies.run.payload import CONVENTIONS, PayloadRun
 
 FRICTION_COLUMNS = (
     "term",

@@ -11,8 +11,8 @@ import numpy as np
 
 from veridyn.identify.diagnosis.mistake import CONTRADICTION
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
+from veridyn.report import count, listed, number, percent, unit_text
 from veridyn.report.blocks import Block, Section, Table, Text, Verdict
-from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 
 SIMULATION_HEAD = ("coordinate", "unit", "% of std, validation", "training", "% of rms, validation", "rms error", "std")

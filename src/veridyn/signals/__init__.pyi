@@ -1,5 +1,6 @@
 """Measured time: clocks, filters, derivatives, spectra, and what is wrong with a log. No files and no printing here."""
 
+from veridyn.signals.base_motion import course_over_ground as course_over_ground
 from veridyn.signals.base_motion import fit_markers as fit_markers
 from veridyn.signals.base_motion import marker_cluster as marker_cluster
 from veridyn.signals.base_motion import moved_to_base as moved_to_base
@@ -8,7 +9,6 @@ from veridyn.signals.base_motion import smoothed_pose as smoothed_pose
 from veridyn.signals.butterworth import Butterworth as Butterworth
 from veridyn.signals.butterworth import zero_phase as zero_phase
 from veridyn.signals.clock_offset import estimate_clock_offset as estimate_clock_offset
-from veridyn.signals.drive import course_over_ground as course_over_ground
 from veridyn.signals.frequency import averaged as averaged
 from veridyn.signals.frequency import dft_filter as dft_filter
 from veridyn.signals.frequency import fourier_fit as fourier_fit

@@ -274,18 +274,7 @@ def offset_findings(offsets: Sequence[ClockOffset]) -> tuple[Finding, ...]:
         shown = f"the same turns that much later (correlation {o.correlation:.2f})"
         hint = f"Give the sensor '{late}' delay: {abs(o.seconds):.3g}, or take its stamps from the receiver's own time."
         fault = Fault(what, f"sensor '{late}'", f"sensors on one clock, to {TOLERATED_OFFSET_S:g} s", shown, hint)
-        found.append(
-            Finding(
-                channel=late,
-                kind="clock offset",
-                severity="warning",
-                t_start=np.nan,
-                t_end=np.nan,
-                count=1,
-                message=str(fault),
-                fault=fault,
-            )
-        )
+        found.append(Finding(channel=late, kind="clock offset", severity="warning", count=1, fault=fault))
     return tuple(found)
 
 

@@ -23,7 +23,7 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, part_at
 from veridyn.model.experiment import Channel
 from veridyn.signals.findings import FASTEST_TURNING
-from veridyn.signals.rest import SMALL_SHARE
+from veridyn.signals.outliers import SMALL_SHARE
 
 LONGEST_LAG_S = 1.0  # s that are searched, both ways
 LATEST = 0.1  # s: no command is delayed by more, beside what a drive takes to follow

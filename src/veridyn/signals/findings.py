@@ -82,16 +82,26 @@ JUMP_SHARE = 0.05  # of third differences, the largest, which dry friction makes
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One kind of trouble on one channel, from the first place to the last (s), `count` times."""
+    """One kind of trouble on one channel, `count` times, from the first place to the last (s; NaN where it has no time)."""
 
     channel: str
     kind: Kind
     severity: Severity
-    t_start: float
-    t_end: float
+    t_start: float = np.nan
+    t_end: float = np.nan
     count: int
-    message: str
     fault: Fault
+
+    @classmethod
+    def of(cls, channel: Channel, kind: Kind, severity: Severity, places: NDArray[np.intp], fault: Fault) -> Finding:
+        """A finding at these places of a channel, which are indices in order."""
+        start, end = channel.t[places[[0, -1]]].tolist() if len(places) else (np.nan, np.nan)
+        name, count = channel.name, len(places)
+        return cls(channel=name, kind=kind, severity=severity, t_start=start, t_end=end, count=count, fault=fault)
+
+    @property
+    def message(self) -> str:
+        return str(self.fault)
 
     def summary(self) -> str:
         return f"{self.severity}, {self.kind}: {self.message}"
@@ -193,18 +203,7 @@ def _beyond(channel: Channel, low: float, high: float) -> Finding | None:
         if other
         else "Leave those samples out, or repair the sensor and drive again.",
     )
-    start, end = float(channel.t[outside[0]]), float(channel.t[outside[-1]])
-    kind = "unit" if other else "range"
-    return Finding(
-        channel=channel.name,
-        kind=kind,
-        severity="fatal",
-        t_start=start,
-        t_end=end,
-        count=len(outside),
-        message=str(fault),
-        fault=fault,
-    )
+    return Finding.of(channel, "unit" if other else "range", "fatal", outside, fault)
 
 
 def _looks_like(channel: Channel, low: float, high: float) -> str:

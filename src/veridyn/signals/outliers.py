@@ -4,19 +4,25 @@
 - A spike leaves both its neighbours in the same direction and comes back; a step does not come back. In a smooth signal, a position above
   all, one sample that is off the curve of its neighbours is one too, if it is much smaller than the range of the signal.
 - A dropout is a short run of exact zeros, which no noisy measurement gives, or to which a smooth one jumps.
-- A frozen stretch repeats one value while the machine moves on; a held signal repeats every value, equally often.
+- A frozen stretch repeats one value while the machine moves on. A machine that comes to rest brakes, so that the last samples before a run
+  of equal ones lead to its value: with speed v and acceleration a at its first sample, from a cubic through the samples before it, the
+  place without speed is v²/2|a| away. A stuck sensor stops at a distance from it that noise and resolution do not explain. At a reversal,
+  where a sensor may be stuck at no speed, the braking machine would turn round; only the other channels of the machine tell that from a
+  rest.
 
-One signal (N,) of finite numbers; indices count samples. All look at the signal's own steps and at its quantum (the
-smallest difference of two values), so no unit or sensor range is needed.
+One signal (N,) of finite numbers; indices count samples, speeds and accelerations are per sample. All look at the signal's own steps and at
+its quantum (the smallest difference of two values), so no unit or sensor range is needed.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.signals.rest import SMALL_SHARE, comes_to_rest, stuck
 
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
@@ -29,7 +35,6 @@ OFF_END = 5.0  # times the largest step of twice as many samples, by which an en
 RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
 AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
 SHORTEST_FREEZE = 5  # equal samples, and steps that show how fast a signal was (chosen)
-MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
 HELD_SHARE = 0.2  # of all values are held for two samples or more: a slow sensor on a fast clock (chosen)
 STOPPING_SHARE = 0.8  # of the fastest of them, that the last may still have (chosen)
 WHITE_CORRELATION = -0.5  # correlation of third differences: below it they are noise (chosen)
@@ -37,9 +42,17 @@ COLOURED_CORRELATION = -0.2  # the same of noise that is not white (chosen)
 FINE = 0.05  # share of third differences, whose smallest show how fine a signal is resolved (chosen)
 FEW_FREEZES = 3  # runs of equal samples of a signal that else repeats no value (chosen)
 REPEATS_SHARE = 0.001  # of its samples, which may repeat the one before (chosen)
-STOP_RATIO = 20.0  # times the next longest run (chosen)
 LONG_FREEZE = 10  # samples: a shorter frozen stretch biases little (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
+WINDOWS, DEGREE = (12, 24, 48), 3  # samples that a polynomial of this degree is fitted to
+SAME_SPEED = 3.0  # standard errors of the narrowest window
+SAME_RESIDUAL = (
+    3.0  # times the variance of the narrowest window: one in a hundred of F with 20 and 8 degrees of freedom is above 5
+)
+STUCK_ERRORS = 12.0  # standard errors: one in a million of Student's t with 12 − DEGREE − 1 = 8 degrees of freedom
+STUCK_QUANTA = 3.0  # resolutions of the sensor that are left of the way: rounding explains one
+SMALL_SHARE = 0.005  # of the range of a signal: less biases nothing, and a clock that jitters makes it (chosen)
+STOP_SAMPLES = 2.0  # before a rest, in which samples do not show when the machine stopped
 
 
 def runs(mask: NDArray[np.bool_], least: int = 1) -> list[tuple[int, int]]:
@@ -197,7 +210,7 @@ def white_noise_beside(x: Array, first: int, last: int) -> bool:
     Third differences of white noise have a correlation of −3/4 and √20 times its deviation σ, and a twentieth of them is below 0.28 σ;
     those of a signal that is sampled well continue each other, and those of coarse steps q are multiples of q, with σ = 0.29 q.
     """
-    if not _noise_beside(x, first, last):
+    if not noise_beside(x, first, last):
         return False
     third = np.concatenate(_third_differences(x, first, last))
     return bool(white_deviation(third) > np.quantile(np.abs(third[third != 0.0]), FINE))
@@ -213,33 +226,12 @@ def _third_differences(x: Array, first: int, last: int) -> tuple[Array, Array]:
     return np.diff(x[max(0, first - AROUND) : first], 3), np.diff(x[last + 1 : last + 1 + AROUND], 3)
 
 
-def _noise_beside(x: Array, first: int, last: int, most: float = WHITE_CORRELATION) -> bool:
+def noise_beside(x: Array, first: int, last: int, most: float = WHITE_CORRELATION) -> bool:
     """Whether third differences beside a run are noise, of whatever resolution: their correlation is at `most` that."""
     left, right = _third_differences(x, first, last)
     size = left @ left + right @ right
     enough = np.count_nonzero(left) + np.count_nonzero(right) >= AROUND // 2
     return bool(enough and left[1:] @ left[:-1] + right[1:] @ right[:-1] <= most * size)
-
-
-def stopped(x: Array) -> list[tuple[int, int]]:
-    """First and last index of the one run of half of `AROUND` equal samples or more that is `STOP_RATIO` times as long as any other.
-
-    With noise on both sides, of whatever resolution. Positions of a coarse encoder stand still like that where a machine rests once; a
-    force does not.
-    """
-    every = sorted(runs(np.diff(x) == 0.0), key=lambda span: span[0] - span[1])
-    if not every:
-        return []
-    (a, b), second = every[0], every[1][1] - every[1][0] + 2 if len(every) > 1 else 1
-    length = b - a + 2
-    inside = a >= AROUND and b + 2 + AROUND <= len(x)
-    found = (
-        length >= AROUND // 2
-        and length > STOP_RATIO * second
-        and inside
-        and _noise_beside(x, a, b + 1, COLOURED_CORRELATION)
-    )
-    return [(a, b + 1)] if found else []
 
 
 def dropouts(x: Array) -> list[tuple[int, int]]:
@@ -276,18 +268,6 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 
 
-def held(x: Array) -> int:
-    """How many samples a signal keeps each value, where that is one and the same number of 2 or more nearly always; 1 elsewhere.
-
-    A sensor slower than the clock it was recorded on does that, and so does resampling by the last value.
-    """
-    lengths = np.diff(np.flatnonzero(np.diff(x) != 0.0))
-    if len(lengths) < MIN_HOLDS:
-        return 1
-    usual = int(np.median(lengths))
-    return usual if usual > 1 and np.mean(lengths == usual) > HELD_ALIKE else 1
-
-
 def repeats(x: Array) -> float:
     """Share of the values that are held for two samples or more; one long freeze is one value."""
     lengths = np.diff(np.concatenate([[0], np.flatnonzero(np.diff(x) != 0.0) + 1, [len(x)]]))
@@ -299,7 +279,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run between noise, where the signal repeats no value
     elsewhere (in more than `REPEATS_SHARE` of its samples, or in more than `FEW_FREEZES` runs) and does not come to rest, or a run of
-    `LONG_FREEZE` samples when the signal had a way to go (:mod:`veridyn.signals.rest`), or a run that it enters at speed (the last
+    `LONG_FREEZE` samples when the signal had a way to go (:func:`stuck`), or a run that it enters at speed (the last
     two steps before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and
     three quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
     large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
@@ -352,3 +332,98 @@ def _pace(steps: Array, first: int, last: int) -> float:
     """The largest of five steps before a run of zero steps, and of five behind the step that ends it."""
     before, behind = steps[max(0, first - SHORTEST_FREEZE) : first], steps[last + 2 : last + 2 + SHORTEST_FREEZE]
     return float(max(before.max(initial=0.0), behind.max(initial=0.0)))
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """How a signal comes to the first sample of a run: `speed`, `acceleration` and their covariance (2, 2), from `count` samples."""
+
+    speed: float
+    acceleration: float
+    covariance: Array
+    count: int
+
+    def way(self) -> tuple[float, float]:
+        """How far it is from where it has no speed, v²/2|a|, ahead if it brakes and behind if it does not, and the standard error of that;
+        no more than within as many samples as were seen."""
+        v, a = abs(self.speed), abs(self.acceleration)
+        t = min(float(self.count), v / a) if a > 0.0 else float(self.count)
+        slope = np.array([t, -0.5 * t * t]) * np.sign([self.speed, self.acceleration])
+        return v * t - 0.5 * a * t * t, float(np.sqrt(slope @ self.covariance @ slope))
+
+    def excursion(self, length: int) -> float:
+        """How far it would be from the first sample of the run at most, with that acceleration throughout."""
+        t = np.arange(1.0, length + 1.0)
+        return float(np.abs(self.speed * t + 0.5 * self.acceleration * t * t).max())
+
+
+def arrival(x: Array, first: int, grain: float) -> Arrival | None:
+    """How a signal of resolution `grain` comes to its sample `first`; None where too few samples lie before it.
+
+    Of the windows in `WINDOWS` the widest counts whose residual and speed are those of the narrowest: a coarse or noisy signal needs it.
+    """
+    found, least, near, allowed = None, 0.0, 0.0, 0.0
+    for count in WINDOWS:
+        if first + 1 < count:
+            break
+        A, inverse = _cubic(count)
+        y = x[first + 1 - count : first + 1] - x[first]
+        c = inverse @ (A.T @ y)
+        r = y - A @ c
+        variance = max(float(r @ r) / (count - DEGREE - 1), grain**2 / 12.0)
+        if found is None:
+            least, near, allowed = variance, c[1], SAME_SPEED * np.sqrt(variance * inverse[1, 1])
+        elif variance > SAME_RESIDUAL * least or abs(c[1] - near) > allowed:
+            break
+        scale = np.array([1.0, 2.0])  # a = 2 c_2
+        found = Arrival(float(c[1]), float(2.0 * c[2]), variance * inverse[1:3, 1:3] * np.outer(scale, scale), count)
+    return found
+
+
+@cache
+def _cubic(count: int) -> tuple[Array, Array]:
+    """Powers of the times −count + 1 … 0, and (AᵀA)⁻¹."""
+    A = np.arange(1.0 - count, 1.0)[:, None] ** np.arange(DEGREE + 1)
+    return A, np.asarray(np.linalg.inv(A.T @ A), dtype=np.float64)
+
+
+def moves_on(x: Array, first: int, last: int, grain: float) -> bool:
+    """Whether the signal had a way to go when it began to repeat one value: the sensor is stuck, and the machine is not."""
+    met = arrival(x, first, grain)
+    if met is None:
+        return False
+    if abs(met.speed) <= STOP_SAMPLES * abs(met.acceleration):
+        return False
+    way, error = met.way()
+    enough = met.excursion(last - first) > SMALL_SHARE * float(np.ptp(x))
+    return enough and way > max(STUCK_ERRORS * error, STUCK_QUANTA * grain)
+
+
+def stuck(x: Array, first: int, last: int, grain: float) -> bool:
+    """Whether a signal had a way to go before a run of equal samples, and comes back along it behind the run, where the record goes on.
+
+    A signal that goes on in the same direction from where it stood was halted: behind a stuck sensor it would be elsewhere by then.
+    """
+    if not moves_on(x, first, last, grain):
+        return False
+    back, start = x[::-1], len(x) - 1 - last
+    if start == 0:
+        return True
+    met, left = arrival(x, first, grain), arrival(back, start, grain)
+    assert met is not None  # it moves on
+    return left is not None and left.speed * met.speed > 0.0 and moves_on(back, start, start + last - first, grain)
+
+
+def comes_to_rest(x: Array, first: int, last: int, grain: float, slow: float) -> bool:
+    """Whether a run inside the record is met and left slowly, below `slow` per sample, with no way to go at either end.
+
+    A machine that moved on behind a stuck sensor is elsewhere when the sensor recovers, or meets it at speed.
+    """
+    if last + WINDOWS[0] > len(x) or moves_on(x, first, last, grain):
+        return False
+    back = x[::-1]
+    start = len(x) - 1 - last
+    if moves_on(back, start, start + last - first, grain):
+        return False
+    ends = arrival(x, first, grain), arrival(back, start, grain)
+    return all(met is not None and abs(met.speed) < slow for met in ends)

@@ -356,19 +356,10 @@ def _range(count: Channel, first: float, last: float) -> float:
 def _finding(count: Channel, bad: NDArray[np.intp], witnesses: list[str]) -> Finding:
     steps = np.diff(count.values)[bad - 1]
     toggles = bool((steps > 0.0).any() and (steps < 0.0).any())
-    first, last = float(count.t[bad[0]]), float(count.t[bad[-1]])
+    first, last = count.t[bad[[0, -1]]].tolist()
     what = f"it counts {len(bad)} edges at standstill, first at t = {first:.6f} s."
     expected = "a count that rests while " + ", ".join(f"'{n}'" for n in witnesses) + " stand"
     found = ("it goes up and down" if toggles else "it goes on") + f" until t = {last:.6f} s"
     hint = "A hole edge vibrates before its sensor, or a driven wheel spins; these counts are not used as edges."
     fault = Fault(what, f"channel '{count.name}'", expected, found, hint)
-    return Finding(
-        channel=count.name,
-        kind="false count",
-        severity="warning",
-        t_start=first,
-        t_end=last,
-        count=len(bad),
-        message=str(fault),
-        fault=fault,
-    )
+    return Finding.of(count, "false count", "warning", bad, fault)

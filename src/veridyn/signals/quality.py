@@ -10,8 +10,8 @@ in :class:`QualityLimits`; the defaults look for what a well-kept acquisition do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +22,27 @@ from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity, coarse_fault
 from veridyn.signals.outliers import (
+    AROUND,
+    COLOURED_CORRELATION,
     LONG_FREEZE,
+    SMALL_SHARE,
     dropouts,
     frozen,
-    held,
+    moves_on,
+    noise_beside,
     plateaus,
     quantum,
     runs,
     smooth,
     spikes,
-    stopped,
 )
 from veridyn.signals.resample import GAP_STEPS
-from veridyn.signals.rest import SMALL_SHARE, moves_on, rests
 
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
+MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
+STOP_RATIO = 20.0  # times the next longest run (chosen)
+POSITIONS, SPEEDS = ("q.", "q_motor."), ("qd.",)
 
 HINTS: dict[Kind, str] = {
     "empty": "Check that the sensor was connected and that the log was not cut off.",
@@ -126,18 +131,8 @@ def _finding(
 ) -> Finding:
     where = f"channel '{channel.name}'" + (f" and {others} more on its clock" if others else "")
     fault = Fault(what, where, expected, found, hint or HINTS[kind])
-    times = channel.t[[places[0], places[-1] if last is None else last]] if len(places) else (np.nan, np.nan)
-    start, end = float(times[0]), float(times[1])
-    return Finding(
-        channel=channel.name,
-        kind=kind,
-        severity=severity,
-        t_start=start,
-        t_end=end,
-        count=len(places),
-        message=str(fault),
-        fault=fault,
-    )
+    finding = Finding.of(channel, kind, severity, places, fault)
+    return finding if last is None else replace(finding, t_end=float(channel.t[last]))
 
 
 def _clock(channel: Channel, limits: QualityLimits, others: int) -> Iterator[Finding]:
@@ -314,3 +309,86 @@ def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest:
         what = f"it stands still in {len(still)} span(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
         expected = f"no single value for {shortest:g} s"
         yield _finding(channel, "standstill", "note", places, what, expected, f"{x[a]:g} {channel.unit} throughout")
+
+
+def held(x: Array) -> int:
+    """How many samples a signal keeps each value, where that is one and the same number of 2 or more nearly always; 1 elsewhere.
+
+    A sensor slower than the clock it was recorded on does that, and so does resampling by the last value.
+    """
+    lengths = np.diff(np.flatnonzero(np.diff(x) != 0.0))
+    if len(lengths) < MIN_HOLDS:
+        return 1
+    usual = int(np.median(lengths))
+    return usual if usual > 1 and np.mean(lengths == usual) > HELD_ALIKE else 1
+
+
+def stopped(x: Array) -> list[tuple[int, int]]:
+    """First and last index of the one run of half of `AROUND` equal samples or more that is `STOP_RATIO` times as long as any other.
+
+    With noise on both sides, of whatever resolution. Positions of a coarse encoder stand still like that where a machine rests once; a
+    force does not.
+    """
+    every = sorted(runs(np.diff(x) == 0.0), key=lambda span: span[0] - span[1])
+    if not every:
+        return []
+    (a, b), second = every[0], every[1][1] - every[1][0] + 2 if len(every) > 1 else 1
+    length = b - a + 2
+    inside = a >= AROUND and b + 2 + AROUND <= len(x)
+    found = (
+        length >= AROUND // 2
+        and length > STOP_RATIO * second
+        and inside
+        and noise_beside(x, a, b + 1, COLOURED_CORRELATION)
+    )
+    return [(a, b + 1)] if found else []
+
+
+def noise_range(x: Array) -> float:
+    """The peak-to-peak value that white noise and the resolution of a signal explain over some hundred samples: 6 deviations, 2 steps."""
+    steps = np.diff(np.unique(x))
+    grain = float(steps.min()) if len(steps) else 0.0
+    third = np.abs(np.diff(x, 3))
+    return max(6.0 * 1.4826 * float(np.median(third)) / np.sqrt(20.0), 2.0 * grain) if len(third) else 0.0
+
+
+def stands_still(channel: Channel, start: float, end: float) -> bool:
+    """Whether a channel changes by no more than its noise between two times (s)."""
+    part = channel.values[(channel.t >= start) & (channel.t <= end)]
+    return len(part) > 1 and bool(np.isfinite(part).all()) and float(np.ptp(part)) <= noise_range(channel.values)
+
+
+def rests(log: Experiment, name: str, start: float, end: float, whole: bool = False) -> bool:
+    """Whether the other channels of a log say that the machine rests while channel `name` repeats one value from `start` to `end` (s).
+
+    Of a position: its speed where that is measured, else all other positions, or both where the `whole` machine must rest. Of a speed: it
+    is zero, and its position stands still. Of anything else, such as a force: the position of its coordinate stands still, or all
+    positions do where none has its name.
+    """
+    kind, _, own = name.partition(".")
+    positions = [c for n, c in log.channels.items() if n.startswith(POSITIONS) and n != name]
+    speed, position = log.channels.get(f"qd.{own}"), log.channels.get(f"q.{own}")
+    if name.startswith(POSITIONS):
+        if speed is not None and not _zero(speed, start, end):
+            return False
+        return _all_still(positions, start, end) if whole or speed is None else True
+    if name.startswith(SPEEDS):
+        here = log[name].values[(log[name].t >= start) & (log[name].t <= end)]
+        zero = not len(here) or abs(float(here[0])) * (end - start) <= (
+            0.0 if position is None else noise_range(position.values)
+        )
+        return zero and (_all_still(positions, start, end) if position is None else stands_still(position, start, end))
+    if kind == "force" and position is not None:
+        return stands_still(position, start, end)
+    return _all_still(positions, start, end)
+
+
+def _zero(speed: Channel, start: float, end: float) -> bool:
+    """Whether a measured speed is zero but for its noise."""
+    part = speed.values[(speed.t >= start) & (speed.t <= end)]
+    return len(part) > 1 and bool(np.abs(part).max() <= noise_range(speed.values))
+
+
+def _all_still(channels: Iterable[Channel], start: float, end: float) -> bool:
+    every = list(channels)
+    return bool(every) and all(stands_still(c, start, end) for c in every)

@@ -9,17 +9,22 @@ real one sticks, and at low speed its friction is not yet sign(v). An identifica
 (``Sampling.dead_zone``). :class:`Prescribed` is inverse dynamics: the motion is as prescribed, and the forces are those it takes.
 
 Sensors belong to the machine: each records the channel of its name, with its noise, on its clock. What acts on the machine is recorded
-too: drives and other loads by their names, forces of the other motors, wrenches and signals, named as
-:func:`veridyn.signals.motion.motion` reads them. All in SI units. The machine of a simulation and the
-model of an identification may be the same code; what a simulation alone can show is that noise, clocks, filters and
-estimators do what they should, not that the mechanics are right.
+too, in SI units: drives and other loads by their names, forces of the other motors, wrenches and signals, named as
+:func:`veridyn.signals.motion.motion` reads them. The machine of a simulation and the model of an identification may be the same code; a
+simulation alone can show that noise, clocks, filters and estimators do what they should, not that the mechanics are right.
+
+A car of a few numbers (:mod:`veridyn.mechanics.single_track`) is :class:`Steered`, with tyres that are exact and a bank that is given:
+
+    ẋ = V cos ψ − v sin ψ,    ẏ = V sin ψ + v cos ψ,    ψ̇ = r          x east, y north, ψ heading, from the origin eastwards
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from math import cos, sin
 from typing import Protocol
 
 import numpy as np
@@ -27,10 +32,12 @@ from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Faults
+from veridyn.errors import DataError, Faults, SimulationError
 from veridyn.mechanics.control.law import Tracker, feedforward
 from veridyn.mechanics.formulated import formulated, in_joints
+from veridyn.mechanics.single_track import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
+from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.controller import MOTOR
@@ -40,15 +47,20 @@ from veridyn.model.load import Drive, Force
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Reference
 from veridyn.model.sensor import Choice, chosen_sensors
+from veridyn.model.single_track import car_described
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds
-from veridyn.simulate.car import simulate_car
 from veridyn.simulate.imperfection import Imperfection, Imperfections, exact_readings, imperfections_of, wrapped
 
 STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.02)  # dry friction that turns round is stiff
 SMOOTH = Method(friction_speed=0.02)
 MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")
 INPUTS = ("force.*", "wrench.*", "signal.*", "command.*")
+Course = float | Callable[[float], float]
+LONGEST_STEP_S = 0.002
+SPEED_DIFFERENCE_S = 1e-4  # over which the acceleration is taken from the speed
+ACTING = {"speed": "m/s", "steer": "rad", "ax": "m/s^2"}
+WAY = {"east": "m", "north": "m", "heading": "rad"}
 
 
 class Manoeuvre(Protocol):
@@ -117,14 +129,12 @@ class Prescribed:
         check_led(machine, q.shape[1], "Drive the others, and let it move as it will.")
         motion = closed_motion(machine, t, q, qd, qdd) if machine.closed else Motion(t, q, qd, qdd)
         acting = self.inputs or Inputs()
-        wrenches, signals = {}, {}
-        if acting.wrenches is not None:
-            at = [acting.wrenches(*x) for x in zip(t.tolist(), motion.q, motion.qd)]
-            wrenches = {body: np.array([w[body] for w in at]) for body in at[0]}
-        if acting.signals is not None:
-            read = [acting.signals(*x) for x in zip(t.tolist(), motion.q, motion.qd)]
-            signals = {name: np.array([s[name] for s in read]) for name in read[0]}
-        motion = replace(motion, wrenches=wrenches, signals=signals)
+
+        def sampled(acts: Callable[..., Mapping[str, ArrayLike]] | None) -> dict[str, Array]:
+            each = [acts(*x) for x in zip(t.tolist(), motion.q, motion.qd)] if acts is not None else [{}]
+            return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+        motion = replace(motion, wrenches=sampled(acting.wrenches), signals=sampled(acting.signals))
         forces = np.full((len(t), machine.n), np.nan)
         forces[:, list(machine.independent)] = inverse_dynamics(machine, motion, "joints")
         progress("simulating", 1.0, 1.0)
@@ -266,8 +276,7 @@ def exact(machine: Machine, trajectory: Trajectory) -> Experiment:
     """
     t = trajectory.motion.t
     channels = {name: Channel(name, t, values, unit) for name, values, unit in _truth(machine, trajectory)}
-    notes = {"source": "simulated", "machine": machine.name}
-    return replace(Experiment(channels, f"simulation of {machine.name}"), notes=notes)
+    return Experiment(channels, f"simulation of {machine.name}", {"source": "simulated", "machine": machine.name})
 
 
 def _truth(machine: Machine, trajectory: Trajectory) -> Iterator[tuple[str, Array, str]]:
@@ -310,3 +319,132 @@ def signal_unit(machine: Machine, signal: str) -> str:
     gains = (e.parameter_name for e in machine.elements if e.kind == "drive_gain" and e.signal == signal)
     units = (machine.parameters.units[machine.parameters.index(name)] for name in gains)
     return next((u for u in (unit.rpartition("/")[2] for unit in units if "/" in unit) if u.isalpha()), "1")
+
+
+@dataclass(frozen=True, eq=False)
+class Steered:
+    """A drive for `duration` seconds, sampled at `rate` Hz: `speed` (m/s), `steer` (rad, positive to the left, at the wheel that the car's
+    steering_ratio belongs to) and the `bank` of the road (rad) as numbers or functions of time.
+
+    `start`: lateral speed (m/s) and yaw rate (rad/s) at the beginning; `step`: the longest of the integration, s.
+    """
+
+    duration: float
+    rate: float
+    speed: Course
+    steer: Course
+    bank: Course = 0.0
+    start: tuple[float, float] = (0.0, 0.0)
+    step: float = LONGEST_STEP_S
+
+    def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
+        """A machine of joints has no steering wheel."""
+        what, expected = "only a car of a few numbers is steered.", "Tracking, Driven or Prescribed"
+        raise DataError(what, where="simulate, manoeuvre", expected=expected, found=f"Steered, of {machine.name}")
+
+
+@dataclass(frozen=True, eq=False)
+class SteeredRun:
+    """A drive as it was: the `states` (N, 5) of the equations, the `inputs` (N, 3) speed, steer and ax, and the `way` (N, 3) of the centre
+    of mass: east and north (m) and heading (rad)."""
+
+    car: Machine
+    t: Array
+    states: Array
+    inputs: Array
+    way: Array
+
+    def read(self, readings: Sequence[str]) -> Array:
+        """Readings (N, k) without error, by their names in `READINGS`."""
+        chosen = [READINGS.index(name) for name in readings]
+        p = packed(self.car.parameters.values, car_described(self.car).tyre, [], chosen)
+        state, acting, reading = lateral_functions()[2].prepared(p)
+        values = np.empty((len(self.t), len(chosen)))
+        for k in range(len(self.t)):
+            state[:], acting[:] = self.states[k], self.inputs[k]
+            values[k] = reading()
+        return values
+
+
+def steered_run(car: Machine, drive: Steered, progress: Progress = silent) -> SteeredRun:
+    """The motion of a car that is steered, by RK4."""
+    t = np.arange(round(drive.duration * drive.rate) + 1) / drive.rate
+    rule = tableau("RK4")
+    p = packed(car.parameters.values, car_described(car).tyre, [], [])
+    state, acting, lateral = lateral_functions()[0].prepared(p)
+    state[:] = 0.0
+    count = int(np.ceil(1.0 / (drive.rate * drive.step)))
+    step = 1.0 / (drive.rate * count)
+
+    @lru_cache(maxsize=4)  # stages of a step share their times
+    def given(time: float) -> tuple[float, float, float, float]:
+        ahead, behind = _at(drive.speed, time + SPEED_DIFFERENCE_S), _at(drive.speed, time - SPEED_DIFFERENCE_S)
+        ax = (ahead - behind) / (2.0 * SPEED_DIFFERENCE_S)
+        return _at(drive.speed, time), _at(drive.steer, time), ax, _at(drive.bank, time)
+
+    def rate(time: float, moving: Array) -> Array:
+        v, r, _, _, heading = moving.tolist()
+        V, steer, ax, bank = given(time)
+        state[0], state[1], state[BANK] = v, r, bank
+        acting[0], acting[1], acting[2] = V, steer, ax
+        lateral_rate, yaw_rate = lateral()[:2].tolist()
+        c, s = cos(heading), sin(heading)
+        return np.array([lateral_rate, yaw_rate, V * c - v * s, V * s + v * c, r])
+
+    moving = np.array([*drive.start, 0.0, 0.0, 0.0])
+    x, inputs, way = np.zeros((len(t), 5)), np.empty((len(t), 3)), np.empty((len(t), 3))
+    for k, time in enumerate(t.tolist()):
+        *inputs[k], bank = given(time)
+        x[k, :2], x[k, BANK], way[k] = moving[:2], bank, moving[2:]
+        if not inputs[k, 0] >= SLOWEST or not np.isfinite(moving).all():
+            raise SimulationError(
+                f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s.",
+                where=car.name,
+                expected=f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something",
+            )
+        progress("driving", time, drive.duration)
+        for j in range(count if k < len(t) - 1 else 0):
+            moving = explicit_step(rule, rate, time + j * step, moving, step)
+    return SteeredRun(car, t, x, inputs, way)
+
+
+def car_truth(run: SteeredRun) -> Experiment:
+    """Everything about a drive without error: its sensors by name, all readings, what acts on it, the bank of the road and its way."""
+    names = [*dict.fromkeys((*(s.name for s in run.car.sensors), *READINGS))]
+    read_by = {s.name: str(s.on) for s in run.car.sensors}
+    values = run.read([read_by.get(name, name) for name in names])
+    units: dict[str, str] = dict(zip(READINGS, READING_UNITS, strict=True))
+    columns = {n: (values[:, k], units[read_by.get(n, n)]) for k, n in enumerate(names)}
+    columns |= {n: (run.inputs[:, k], unit) for k, (n, unit) in enumerate(ACTING.items())}
+    columns["bank"] = run.states[:, BANK], "rad"
+    columns |= {n: (run.way[:, k], unit) for k, (n, unit) in enumerate(WAY.items())}
+    found = {n: Channel(n, run.t, x, unit) for n, (x, unit) in columns.items()}
+    return Experiment(found, f"simulation of {run.car.name}", {"source": "simulated", "machine": run.car.name})
+
+
+def simulate_car(
+    car: Machine,
+    drive: object,
+    rng: np.random.Generator | None,
+    sensors: Choice | None = None,
+    imperfections: Imperfections | Mapping[str, Imperfection] | None = None,
+    progress: Progress = silent,
+) -> Experiment:
+    """What ``simulate`` does with a car of a few numbers; `drive` must be :class:`Steered`."""
+    if not isinstance(drive, Steered):
+        what, expected = "a car of a few numbers has no motors on joints.", "Steered(duration, rate, speed, steer)"
+        found = type(drive).__name__
+        raise DataError(what, where="simulate, manoeuvre", expected=expected, found=found, source=car.name)
+    chosen = chosen_sensors(car.sensors, sensors, "simulate")
+    truth = car_truth(steered_run(car.with_sensors(chosen), drive, progress))
+    read = Experiment({s.name: truth[s.name] for s in chosen}, truth.name)
+    log = Imperfections(imperfections_of(chosen, rng)).read(read, rng)
+    acts = {n: truth[n] for n in ACTING}
+    if imperfections is not None:
+        given = imperfections if isinstance(imperfections, Imperfections) else Imperfections(imperfections)
+        acts |= given.read(Experiment(acts, truth.name), rng).channels
+    return Experiment({**log.channels, **acts}, truth.name, truth.notes)
+
+
+def _at(course: Course, time: float) -> float:
+    return float(course(time)) if callable(course) else float(course)

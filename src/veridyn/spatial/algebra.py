@@ -155,6 +155,11 @@ def hyperbolic_tangent(algebra: Algebra, x: Scalar) -> Scalar:
     return sub(1.0, 2.0 / add(algebra.exp(mul(2.0, within)), 1.0))
 
 
+def positive_part(algebra: Algebra, x: Scalar) -> Scalar:
+    """x where it is above zero, else 0."""
+    return mul(0.5, add(x, algebra.abs(x)))
+
+
 Vec = tuple[Scalar, Scalar, Scalar]
 Mat = tuple[Vec, Vec, Vec]
 

@@ -18,7 +18,7 @@ import numpy as np
 from veridyn.errors import DataError, Fault, FileError, ModelError, VeridynError
 from veridyn.files.access import refuse_to_replace, resolved, write_atomic
 from veridyn.files.archive import load
-from veridyn.files.machine.isaac import save_isaac
+from veridyn.files.machine.joint_laws import save_isaac, ten_of
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model, parse_machine
 from veridyn.files.machine.mjcf import mjcf_limits
 from veridyn.files.machine.mjcf_write import save_mjcf
@@ -29,7 +29,7 @@ from veridyn.files.machine.write import model_text, save_model
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
-from veridyn.spatial.inertia import INERTIAL, broken_law
+from veridyn.spatial.inertia import broken_law
 from veridyn.studies.result import Run
 from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.machine import FIT, IDENTIFIED
@@ -164,7 +164,7 @@ def impossible(fit: Fit) -> list[Fault]:
     faults = []
     for b in machine.links:
         if b.real:
-            law = broken_law(np.array([machine.parameters[b.parameter(symbol)] for symbol in INERTIAL]))
+            law = broken_law(ten_of(machine, b))
             if law:
                 faults.append(Fault(f"{law}.", f"body '{b.name}'"))
     for e in machine.elements:

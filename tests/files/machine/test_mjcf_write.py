@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from strangers.random_trees import random_motion, random_open_machine, random_rotation
 from veridyn.errors import DataWarning, FileError, ModelError
+from veridyn.files.machine.joint_laws import Carried
 from veridyn.files.machine.load import load_model
-from veridyn.files.machine.mjcf_parts import Carried
 from veridyn.files.machine.mjcf_write import mjcf_text, save_mjcf
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics

@@ -100,6 +100,24 @@ def test_stretches_that_disagree_widen_the_deviations() -> None:
     )
 
 
+def test_noise_that_varies_is_not_a_car_that_varies() -> None:
+    """A gyroscope that is noisier in the second half: its noise is named and widened, the stiffnesses are not."""
+    d = Bicycle(duration=50.0, rate=25.0).drive(3)
+    d["yaw_rate"] += 0.01 * (d["t"] > 25.0) * np.random.default_rng(0).normal(size=len(d["t"]))
+    log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+    found = vd.identify(car(), log, Innovations(noise=NOISE, tuned=("yaw_rate",)), diagnose="off")
+    assert len(found.notes) == 1 and "noise.yaw_rate" in found.notes[0] and "stiffness" not in found.notes[0]
+    sums = found.fit.stretches
+    assert sums is not None
+    B = np.linalg.inv(sums.information.sum(axis=0))
+    alone = np.sqrt(np.diag(B @ sums.covariance @ B)) * [
+        g.spread(found.fit.values[n]) for n, g in found.fit.guesses.items()
+    ]
+    widened = np.array(list(found.fit.sigma.values())) / alone
+    np.testing.assert_allclose(widened[:2], 1.0, rtol=1e-6)
+    assert widened[2] > 2.0
+
+
 def test_what_is_wrong_with_a_log_is_warned_of_and_noted() -> None:
     d, words = TRUTH.drive(5), "it turns the other way than the car does"
     d["steer"] = -d["steer"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from benchmarks.calibration_cases import NOISE, drawing, drawn_from, moved, path
@@ -67,16 +69,30 @@ def test_without_samples_to_try_on_other_positions_and_the_faster_half_are_held_
 
 
 def test_scales_of_groups_are_those_beside_the_others():
-    """No scale of one group alone does better; chosen one after the other from one scale for all, friction hid the errors of bodies."""
+    """Neither another scale of one group alone nor the next ones of two together do better; chosen one after the other from one scale for
+    all, friction hid the errors of bodies."""
     machine, scales = drawn(1, 0.5), (0.01, 0.1, 1.0)
     found = trust_prior(machine, short(2), Prior(), clean(400, 7), scales=scales)
     error = validate(identify(machine, short(2), found.method), clean(400, 7)).relative_error
     assert found.held_out["tried"] == pytest.approx(error, rel=1e-9)
-    for name, scale in found.groups.items():
-        for k in {max(scales.index(scale) - 1, 0), min(scales.index(scale) + 1, 2)}:
-            other = Prior(relative=found.scale, groups={**found.groups, name: scales[k]})
+    at = {name: scales.index(scale) for name, scale in found.groups.items()}
+    moved = [{name: k} for name in at for k in range(3)]
+    for a, b in combinations(at, 2):
+        moved += [{a: at[a] + i, b: at[b] + j} for i, j in product((-1, 1), repeat=2)]
+    for places in moved:
+        if all(0 <= k < len(scales) for k in places.values()):
+            other = Prior(relative=found.scale, groups={**found.groups, **{n: scales[k] for n, k in places.items()}})
             fit = identify(machine, short(2), other)
             assert validate(fit, clean(400, 7)).relative_error >= error * (1.0 - 1e-9)
+
+
+def test_two_scales_move_together():
+    """Each of two by one step, up or down, as far as there are scales."""
+    order, groups = (0.01, 0.03, 0.1, 0.3), {"inertia": 0.03, "friction": 0.1, "mass": 0.01}
+    found = list(trust._two_moved(groups, ["inertia", "friction"], order))  # pyright: ignore[reportPrivateUsage]
+    assert found == [{"inertia": i, "friction": f} for i, f in product((0.01, 0.1), (0.03, 0.3))]
+    edges = list(trust._two_moved(groups, list(groups), order))  # pyright: ignore[reportPrivateUsage]
+    assert len(edges) == 4 + 2 + 2 and all(x.get("mass", 0.03) == 0.03 for x in edges)
 
 
 def test_constrained_fits_are_tried_with_their_constraints():

@@ -18,12 +18,11 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.methods import EKF, FILTERS, Smoother
-from veridyn.observe.measurements import Status
+from veridyn.observe.measurements import Status, measurements_of
 from veridyn.observe.observation import Virtual
 from veridyn.observe.observe import observe, observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 

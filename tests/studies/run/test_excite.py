@@ -1,4 +1,5 @@
-"""Motions one may run: limits of URDF files against Pinocchio and coal, which read the same files, and what is not checked, by name."""
+"""Motions one may run: limits of URDF files against Pinocchio and coal, which read the same files, and what is not checked, by name;
+a trajectory message is read back as YAML."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import coal
 import numpy as np
 import pinocchio as pin
 import pytest
+from ruamel.yaml import YAML
 
 from identify.smooth_arm import truth
 from strangers.pinocchio_oracle import PinModel
@@ -18,7 +20,7 @@ from veridyn.errors import FileError, IdentificationError, IdentificationWarning
 from veridyn.files.machine.write import save_model
 from veridyn.model.link import LinkCapsule
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.excite import ExcitationStudy, excitation
+from veridyn.studies.run.excite import ExcitationStudy, excitation, joint_trajectory
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 public = pytest.mark.skipif(not ROBOTS.is_dir(), reason="the package example-robot-data is not installed")
@@ -296,3 +298,28 @@ def test_meshes_of_packages_that_are_not_found_are_named(tmp_path: Path) -> None
     assert "there is no shape to check" in said
     assert "upper (its mesh package://arm_description/upper.stl is not found)" in said
     assert "ROS_PACKAGE_PATH" in said
+
+
+@pytest.mark.parametrize("version", [(1, 1), (1, 2)])
+def test_a_message_is_read_back(version: tuple[int, int]) -> None:
+    """Fields of trajectory_msgs/JointTrajectory; numbers stay numbers in YAML 1.1 too, the times add up."""
+    rng = np.random.default_rng(0)
+    t = np.arange(130) / 100.0
+    q, qd, qdd, effort = (rng.normal(size=(130, 2)) * 10.0 ** rng.integers(-9, 2, (130, 2)) for _ in range(4))
+    reader = YAML(typ="safe", pure=True)
+    reader.version = version
+    said = reader.load(joint_trajectory(("a", "yes"), t, q, qd, qdd, effort))
+    assert list(said) == ["header", "joint_names", "points"] and said["joint_names"] == ["a", "yes"]
+    assert said["header"] == {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
+    points = said["points"]
+    assert list(points[0]) == ["positions", "velocities", "accelerations", "effort", "time_from_start"]
+    for key, values in (("positions", q), ("velocities", qd), ("accelerations", qdd), ("effort", effort)):
+        assert np.array([p[key] for p in points], dtype=np.float64) == pytest.approx(values, abs=1e-9)
+    times = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
+    assert times == pytest.approx(t) and all(isinstance(p["time_from_start"]["sec"], int) for p in points)
+
+
+def test_without_efforts_the_list_is_empty() -> None:
+    one = np.ones((1, 1))
+    said = YAML(typ="safe").load(joint_trajectory(("a",), np.zeros(1), one, one, one))
+    assert said["points"][0]["effort"] == []

@@ -1,4 +1,5 @@
-"""Payload studies: the example, whose torques Pinocchio made, and a real arm with a real load."""
+"""Payload studies: the example, whose torques Pinocchio made, and a real arm with a real load; settings of controllers, of which the same
+body is read back from each with SciPy's rotations."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 from studies.payload_log import CENTRE, EXAMPLE, FOLDER, GAINS, INERTIA, MASS, RUNS, table
@@ -16,10 +18,12 @@ from veridyn.files.archive import save
 from veridyn.spatial.inertia import broken_law, from_centre
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.payload import PayloadRun, run_payload
+from veridyn.studies.run.payload import PayloadRun, controller_settings, principal_axes, run_payload
 
 DATA = os.environ.get("VERIDYN_DATA", "")
 LOAD = from_centre(MASS, CENTRE, INERTIA)
+TOOL_MASS, TOOL_CENTRE = 2.5, np.array([0.01, -0.02, 0.06])
+TOOL_INERTIA = np.array([[0.012, 0.002, -0.001], [0.002, 0.009, 0.0015], [-0.001, 0.0015, 0.014]])
 
 
 def study(folder: Path, **changes: str) -> Path:
@@ -144,3 +148,40 @@ def test_bad_input_is_named_with_its_line(tmp_path: Path) -> None:
     assert "one known load with a deviation" in refused(with_empty(runs[0], *apart))
     gone = runs[0].model_copy(update={"file": "nowhere.csv"})
     assert "payload.empty[1].file" in refused(with_empty(gone, runs[1]))
+
+
+def test_every_controller_gets_the_same_load() -> None:
+    """UR in its order, Franka column by column, KUKA with principal axes by A about z, B about y, C about x, lengths in mm."""
+    s = controller_settings(TOOL_MASS, TOOL_CENTRE, TOOL_INERTIA)
+    xx, yy, zz, xy, xz, yz = s["ur"]["inertia"]
+    assert np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) == pytest.approx(TOOL_INERTIA)
+    assert s["ur"]["cog"] == pytest.approx(TOOL_CENTRE) and s["ur"]["payload"] == TOOL_MASS
+    assert np.reshape(s["franka"]["load_inertia"], (3, 3), order="F") == pytest.approx(TOOL_INERTIA)
+    cm, moments = s["kuka"]["CM"], np.array([s["kuka"]["J"][k] for k in "XYZ"])
+    R = Rotation.from_euler("ZYX", [cm["A"], cm["B"], cm["C"]], degrees=True).as_matrix()
+    assert R @ np.diag(moments) @ R.T == pytest.approx(TOOL_INERTIA, abs=1e-15)
+    assert [cm["X"], cm["Y"], cm["Z"]] == pytest.approx(1e3 * TOOL_CENTRE)
+    assert s["ur"]["script"].startswith("set_target_payload(2.5, [0.01, -0.02, 0.06], [0.012, 0.009, 0.014, 0.002,")
+    assert s["kuka"]["script"].startswith("$LOAD = {M 2.5, CM {X 10.000, Y -20.000, Z 60.000, A ")
+    assert s["inertia_known"] and set(s["conventions"]) >= {"ur", "franka", "kuka", "mass", "inertia"}
+
+
+def test_a_diagonal_inertia_needs_no_turning() -> None:
+    moments, angles = principal_axes(np.diag([0.3, 0.1, 0.2]))
+    assert moments == pytest.approx([0.3, 0.1, 0.2]) and angles == pytest.approx((0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_principal_axes_are_right_handed_and_near_the_frame(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    turned = Rotation.random(random_state=seed).as_matrix()
+    J = turned @ np.diag(rng.uniform(0.1, 1.0, 3)) @ turned.T
+    moments, angles = principal_axes(J)
+    R = Rotation.from_euler("ZYX", angles, degrees=True)
+    assert R.as_matrix() @ np.diag(moments) @ R.as_matrix().T == pytest.approx(J, abs=1e-12)
+    assert R.magnitude() <= np.radians(62.9)  # no frame is further than this from one of the 24 ways to name axes
+
+
+def test_an_unknown_inertia_is_zero_and_named() -> None:
+    s = controller_settings(TOOL_MASS, TOOL_CENTRE, None)
+    assert not s["inertia_known"] and s["ur"]["inertia"] == [0.0] * 6

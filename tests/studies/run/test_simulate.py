@@ -15,7 +15,7 @@ from veridyn.errors import CapabilityError, DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.papers.hexapod.machine import FRICTION, TRUTH
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.simulate.car import Steered
+from veridyn.simulate.simulator import Steered
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import CarSetup, SimulateRun, car_setup, simulate_study
 

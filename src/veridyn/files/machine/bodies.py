@@ -15,7 +15,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from veridyn.arrays import Array
 from veridyn.errors import At, within
 from veridyn.files.expressions import ROUNDED_QUARTER_TURN, snap_quarter_turns
-from veridyn.files.machine.keys import (
+from veridyn.files.machine.write_parts import (
     ANGLES,
     ANGLES_AND_LENGTHS,
     BODY,

@@ -25,10 +25,11 @@ import numpy as np
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from veridyn.errors import At, ModelError, part_at, with_line
-from veridyn.files.machine.keys import CAR_TOP, TOP
 from veridyn.files.machine.parameters import ParameterSection, read_constants, read_parameters
 from veridyn.files.machine.parts import Parts, Places
 from veridyn.files.machine.write_parts import (
+    CAR_TOP,
+    TOP,
     drift_texts,
     equal_parts,
     flow,

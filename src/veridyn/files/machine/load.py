@@ -23,7 +23,6 @@ from veridyn.files.access import resolved
 from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, expand, read_body, read_joint
 from veridyn.files.machine.formulations import PointSections
-from veridyn.files.machine.keys import BASES, FORMAT, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
     ParameterSection,
     constants_in,
@@ -32,6 +31,7 @@ from veridyn.files.machine.parameters import (
     read_parameters,
 )
 from veridyn.files.machine.parts import Parts, Places, read_assembly, read_controllers
+from veridyn.files.machine.write_parts import BASES, FORMAT, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.check import check_elements, check_tree

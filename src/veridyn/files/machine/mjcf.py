@@ -16,7 +16,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import At, DataWarning, ModelError, part_at, warn, with_line
 from veridyn.files.machine.mjcf_reader import IDENTITY, Frame, MjcfReader, read_drives, read_root, together
-from veridyn.files.machine.urdf_joints import ROW_NAMES, free_name
+from veridyn.files.machine.urdf import ROW_NAMES, free_name
 from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink, broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.mechanics.tree.check import check_tree

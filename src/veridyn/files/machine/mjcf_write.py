@@ -20,8 +20,7 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
-from veridyn.files.machine.mjcf import MjcfFile
-from veridyn.files.machine.mjcf_parts import (
+from veridyn.files.machine.joint_laws import (
     Carried,
     JointLaw,
     inertial_attributes,
@@ -29,7 +28,8 @@ from veridyn.files.machine.mjcf_parts import (
     text_of_numbers,
     with_rigid_friction,
 )
-from veridyn.files.machine.urdf_joints import free_name
+from veridyn.files.machine.mjcf import MjcfFile
+from veridyn.files.machine.urdf import free_name
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.machine.urdf_xml import XmlEdits, XmlNode, bytes_of, check_same_machine, parse_xml
 from veridyn.identify.result import Fit

@@ -12,7 +12,7 @@ from ruamel.yaml.nodes import MappingNode, Node
 
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.expressions import is_constant_name
-from veridyn.files.machine.keys import COVARIANCE, DRIFT, PARAMETERS
+from veridyn.files.machine.write_parts import COVARIANCE, DRIFT, PARAMETERS
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.elements.element import Element

@@ -13,7 +13,7 @@ import numpy as np
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from veridyn.errors import At, DataError, Faults, at_line, part_at, within
-from veridyn.files.machine.keys import (
+from veridyn.files.machine.write_parts import (
     ASSEMBLY,
     CONTROLLER,
     ELEMENT,
@@ -24,8 +24,10 @@ from veridyn.files.machine.keys import (
     SENSOR_NUMBERS,
     TABLE,
     TRANSMISSION,
+    mapping_text,
+    name_text,
+    number_text,
 )
-from veridyn.files.machine.write_parts import mapping_text, name_text, number_text
 from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.controller import (
@@ -38,10 +40,9 @@ from veridyn.model.controller import (
     ControllerKind,
     Feedforward,
 )
-from veridyn.model.elements.element import Element, own_law_faults
+from veridyn.model.elements.element import Element, LawTable, own_law_faults
 from veridyn.model.elements.kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements.own_law import OWN, with_numbers
-from veridyn.model.elements.table_law import LawTable
 from veridyn.model.load import Drive, Force, Load, Torque, Transmission
 from veridyn.model.place import GROUND, Assembly, Marker, PointRef
 from veridyn.model.point_parts import Damper, DirectionRef, Spring

@@ -1,7 +1,7 @@
 """The JSON schema of model files, for editors that check and complete while one types, and for the documentation.
 
-It is built from the lists of keys the reader itself goes by (:mod:`veridyn.files.machine.keys`). What a schema cannot say (an antecedent
-that exists, an inertia that is physically consistent) the reader says when the file is loaded.
+It is built from the lists of keys the reader itself goes by (:mod:`veridyn.files.machine.write_parts`). What a schema cannot say (an
+antecedent that exists, an inertia that is physically consistent) the reader says when the file is loaded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 from veridyn.files.machine.formulations import ANGLE, DISTANCE, POINT_SECTIONS, PRIOR
 from veridyn.files.machine.formulations import BODY as POINT_BODY
 from veridyn.files.machine.formulations import KINDS as POINT_JOINTS
-from veridyn.files.machine.keys import (
+from veridyn.files.machine.parts import MARKER
+from veridyn.files.machine.write_parts import (
     ANGLES_AND_LENGTHS,
     ASSEMBLY,
     BASES,
@@ -38,12 +39,11 @@ from veridyn.files.machine.keys import (
     TOP,
     TRANSMISSION,
 )
-from veridyn.files.machine.parts import MARKER
 from veridyn.model.car import TABLE as CAR_TABLE
 from veridyn.model.car import TYRE_LAWS
 from veridyn.model.controller import ANTI_WINDUPS, CONTROLLER_CONSTANTS, CONTROLLER_KINDS, CURRENT, FEEDFORWARDS
+from veridyn.model.elements.element import MOST_POINTS, OUTSIDE, SHAPES
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
-from veridyn.model.elements.table_law import MOST_POINTS, OUTSIDE, SHAPES
 from veridyn.model.graph import FORMULATIONS, SIGMA
 from veridyn.model.link import CUT_CHOICES
 from veridyn.model.link import KINDS as JOINTS

@@ -22,7 +22,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
-from veridyn.files.machine.mjcf_parts import ten_of, with_rigid_friction
+from veridyn.files.machine.joint_laws import ten_of, with_rigid_friction
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlEdits, bytes_of, check_same_machine

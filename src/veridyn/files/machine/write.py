@@ -15,10 +15,10 @@ from veridyn.files.access import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.bodies import collapsed
 from veridyn.files.machine.formulations import car_lines, parse_car, point_lines
-from veridyn.files.machine.keys import FORMAT
 from veridyn.files.machine.load import parse_root
 from veridyn.files.machine.parts import controller_text
 from veridyn.files.machine.write_parts import (
+    FORMAT,
     body_lines,
     differences,
     element_text,

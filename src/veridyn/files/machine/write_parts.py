@@ -1,6 +1,7 @@
 """Bodies, joints, elements, loads, sensors and parameters as a model file of version 2 has them.
 
-Numbers, names, lists and mappings are written as YAML that reads back as the same values, to the last bit.
+The keys are those that the reader accepts and the schema is made of. Numbers, names, lists and mappings are written as YAML that reads
+back as the same values, to the last bit.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.errors import ModelError
-from veridyn.files.machine.keys import ANGLES, FLEXIBLE, SENSOR_NUMBERS
-from veridyn.model.elements.element import Element
-from veridyn.model.elements.table_law import LawTable
+from veridyn.model.controller import CONTROLLER_CONSTANTS
+from veridyn.model.elements.element import Element, LawTable
+from veridyn.model.elements.kinds import CONSTANT_KEYS
 from veridyn.model.flexible import Flexible
 from veridyn.model.graph import Body, PointDescription, point_at
 from veridyn.model.link import End, Joint, Link, LinkCapsule
@@ -28,12 +29,48 @@ from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import MDH, Placement
 
+FORMAT = 2
+TOP = (
+    *("veridyn", "name", "formulation", "dimension", "base", "gravity", "constants", "bodies", "joints"),
+    *("points", "vectors", "coordinates", "racks"),
+    *("elements", "loads", "sensors", "controllers", "parameters", "transmission", "assembly", "prescribed"),
+    "car",
+)
+CAR_TOP = ("veridyn", "name", "formulation", "constants", "car", "sensors", "parameters")  # of a car of a few numbers
+POINT_TOP = ("vectors", "coordinates", "racks")  # sections that need points
+# Of a joint within its body.
+SHORT = ("antecedent", "joint", "sigma", "actuated", "mu", "mdh", "placement", "coordinate", "ratio", "flexible")
+BODY = ("name", *SHORT, "virtual", "label", "inertia", "frames", "capsules")
+ANGLES_AND_LENGTHS = ("gamma", "b", "alpha", "d", "theta", "r")
+ANGLES = ("gamma", "alpha", "theta")
+ROTATIONS = ("rotation", "rpy", "axis")
+CENTRAL = ("mass", "centre", "about_centre")
+CAPSULE = ("start", "end", "radius")
+FRAME = ("position", *ROTATIONS, "mdh")
+END = ("body", *FRAME)
+FLEXIBLE = ("stiffness", "damping", "inertia", "backlash", "hysteresis", "hysteresis_deflection")
+JOINT = ("kind", "a", "b", "coordinates", "ratio", "actuated", "flexible", "cut", "length")
+NUMBERS = ("value", "typical", *CONSTANT_KEYS)
+ELEMENT = ("kind", "on", "between", "wheel", "name", "signal", "unit", "formula", "table", *NUMBERS)
+TABLE = ("at", "values", "of", "shape", "outside")
+LOADS = ("drive", "force", "torque")
+LOAD = ("kind", "on", "value", "against")
+SENSOR_NUMBERS = ("quantum", "rate", "delay", "bias", "bias_sigma", "bias_walk")
+SENSOR = ("kind", "on", "to", "sigma", "axes", *SENSOR_NUMBERS, "turns")
+CONTROLLER_WORDS = ("feedforward", "anti_windup", "motor")
+CONTROLLER = ("kind", "on", "rate", *CONTROLLER_CONSTANTS, *CONTROLLER_WORDS, "current_rate", "sigma")
+TRANSMISSION = ("motors", "joints", "matrix")
+ASSEMBLY = ("hold", "guess")
+PARAMETERS = ("known", "tied", "typical", "values", "sigma", "covariance", "drifts")
+DRIFT = ("by", "within")
+COVARIANCE = ("names", "matrix")
+BASES = ("fixed", "free", "six_joints")
+SIX_PREFIX = "base_"  # of the joints of a base on six joints
+
 WIDTH = 110
 _PLAIN = re.compile(r"[A-Za-z_](?:[\w .-]*[\w])?|[1-9][0-9]*", re.ASCII)
 _RESERVED = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n", "unknown"))
 _ANGLES = {k * math.pi / 4: text for k, text in ((1, "pi/4"), (2, "pi/2"), (4, "pi"))}
-
-
 _ANGLES |= {-angle: f"-{text}" for angle, text in _ANGLES.items()}
 
 

@@ -34,8 +34,7 @@ from veridyn.model.parameters import ParameterFit
 from veridyn.model.single_track import NOISES, CarNoise, prior_of, with_exchanged_axles, with_values
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, changed
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_checks import log_faults
+from veridyn.signals.drive import DriveLog, log_faults
 
 SWAP_EVIDENCE = 8.0  # of the logarithm of the likelihood
 KNOWN_TYRES = 0.25  # relative deviation of tyre stiffness up to which exchanged axles show
@@ -110,7 +109,7 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
     search: ParameterFit = above("veridyn.observe.car.system", "most_likely")(
         car, method.noise, method.tuned, estimated, drive, progress
     )
-    search, notes = _with_disagreement(search)
+    search, notes = _with_disagreement(search, estimated)
     found, noise = with_values(car, method.noise, search.values)
     at = [list(search.values).index(n) for n in estimated]
     C = search.covariance[np.ix_(at, at)]
@@ -142,16 +141,27 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
     )
 
 
-def _with_disagreement(search: ParameterFit) -> tuple[ParameterFit, tuple[str, ...]]:
-    """The search with deviations widened where parts of the drive disagree, and a note of it: what varies along a drive is not known better
-    by a longer one."""
-    parts, p = search.stretches, len(search.values)
+def _with_disagreement(search: ParameterFit, estimated: tuple[str, ...]) -> tuple[ParameterFit, tuple[str, ...]]:
+    """The search with deviations widened where parts of the drive disagree, and notes of it: what varies along a drive is not known better
+    by a longer one.
+
+    Parameters of the car and of its noise are compared apart. To first order the one do not depend on the other (innovations and their
+    squares are uncorrelated), and a sensor that is noisier on one stretch says nothing of a car that is another one there.
+    """
+    parts, names = search.stretches, list(search.values)
     if parts is None:
         return search, ()
-    found = agreement(PartSums(parts.information, parts.scores), parts.covariance, np.eye(p))
-    if found.widening == 1.0:
-        return search, ()
-    return search.widened(found.widening), (disagreement_note(found, tuple(search.values)),)
+    factors, notes = np.ones(len(names)), []
+    car = [n in estimated for n in names]
+    for own in (np.flatnonzero(car), np.flatnonzero(np.logical_not(car))):
+        if not len(own):
+            continue
+        sums = PartSums(parts.information[:, own[:, None], own], parts.scores[:, own])
+        found = agreement(sums, parts.covariance[np.ix_(own, own)], np.eye(len(own)))
+        if found.widening > 1.0:
+            factors[own] = found.widening
+            notes.append(disagreement_note(found, [names[k] for k in own]))
+    return (search.widened(factors), tuple(notes)) if notes else (search, ())
 
 
 def _over_all(car: Machine, columns: tuple[int, ...], values: Array) -> Array:

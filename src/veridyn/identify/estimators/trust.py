@@ -7,7 +7,8 @@ Time does not cut motions into such parts, since most excitations repeat themsel
 motions are cut together, so that repeats of one stretch are on one side of every cut.
 
 One scale is chosen for all parameters first; then each group of them (:mod:`veridyn.identify.estimators.prior`) gets its own beside
-the others, again and again until none changes, since a drawing knows masses, inertias and friction differently well and what one group may
+the others, again and again until none changes and no two do better one step on together (bodies trusted less, and friction more, is often
+as good in between), since a drawing knows masses, inertias and friction differently well and what one group may
 not explain another will: friction that is free beside bodies that are not takes up their errors, and carries them to faster motion. Every
 trial is a fit by the estimator that is to be used, constraints included. The samples are streamed once for each part; every trial costs
 a solve of the machine's size. M. Stone, "Cross-validatory choice and assessment of statistical predictions", J. Roy. Stat. Soc. B 36(2),
@@ -27,9 +28,10 @@ nothing of deviations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -65,7 +67,7 @@ from veridyn.progress import Progress, silent
 
 WithPrior = TypeVar("WithPrior", Prior, Consistent)
 SCALES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-ROUNDS = 3  # over all groups; one or two suffice where groups hardly depend on each other
+ROUNDS = 6  # over all groups; two or three suffice where groups hardly depend on each other
 Split = tuple[list[Motion], list[Motion]]  # what is fitted, and what is held out
 
 
@@ -73,7 +75,7 @@ Split = tuple[list[Motion], list[Motion]]  # what is fitted, and what is held ou
 class Trust(Generic[WithPrior]):
     """`method` with the chosen ``relative`` and ``groups``; the errors ‖r‖/‖y‖ on what was tried of every scale and of least squares.
 
-    `curves`: group → errors of every scale of that group, the others as they were when it was tried last. Where several parts of a motion
+    `curves`: group → errors of every scale of that group, the others as chosen. Where several parts of a motion
     were tried, errors are root mean squares over them; `held_out`: part → its error with what was chosen.
     """
 
@@ -160,15 +162,21 @@ def trust_prior(
         common.append(trials.squares(scale, {}))
     best = order[int(np.argmin([_pooled(squares) for squares in common]))]
     every, names = _own_groups(machine, method, prior)
-    groups, curves = dict.fromkeys(every, best), {}
+    groups = dict.fromkeys(every, best)
+
+    def error(moved: Mapping[str, float]) -> float:
+        return _pooled(trials.squares(best, {**groups, **moved}))
+
     for turn in range(ROUNDS):
         before = dict(groups)
         for k, name in enumerate(names):
             progress("scales of groups", float(turn * len(names) + k), float(ROUNDS * len(names)))
-            found = [_pooled(trials.squares(best, {**groups, name: scale})) for scale in order]
-            groups[name], curves[name] = order[int(np.argmin(found))], tuple(found)
+            groups[name] = order[int(np.argmin([error({name: scale}) for scale in order]))]
+        if groups == before:
+            groups.update(min([{}, *_two_moved(groups, names, order)], key=error))
         if groups == before:
             break
+    curves = {name: tuple(error({name: scale}) for scale in order) for name in names}
     chosen = _scaled(method, prior, best, groups)
     held_out = dict(zip(trials.parts, np.sqrt(trials.squares(best, groups)).tolist(), strict=True))
     return Trust(
@@ -216,6 +224,15 @@ class _Trials:
     def plain(self) -> Array:
         """The same of least squares."""
         return np.array([p.square(fit_of(self.machine, p.start, WLS.title).standard) for p in self.parts.values()])
+
+
+def _two_moved(groups: Mapping[str, float], names: Sequence[str], order: Sequence[float]) -> Iterator[dict[str, float]]:
+    """Scales of two groups, each one step away from its own."""
+    for pair in combinations(names, 2):
+        for steps in product((-1, 1), repeat=2):
+            places = {name: order.index(groups[name]) + step for name, step in zip(pair, steps, strict=True)}
+            if all(0 <= at < len(order) for at in places.values()):
+                yield {name: order[at] for name, at in places.items()}
 
 
 def _pooled(squares: Array) -> float:

@@ -37,6 +37,7 @@ from veridyn.spatial.algebra import (
     minus,
     mul,
     plus,
+    positive_part,
     product,
     rotate,
     rotate_back,
@@ -196,13 +197,13 @@ class Tyre:
         """F_z."""
         c = self.contact
         pressed = mul(self.constant("VERTICAL_STIFFNESS"), c.deflection)
-        return _above(self.algebra, add(pressed, mul(self.constant("VERTICAL_DAMPING"), c.rate)))
+        return positive_part(self.algebra, add(pressed, mul(self.constant("VERTICAL_DAMPING"), c.rate)))
 
     @cached_property
     def effective_radius(self) -> Scalar:
         """R_e, on which a free wheel rolls."""
         stiffness, nominal = self.constant("VERTICAL_STIFFNESS"), self.constant("FNOMIN")
-        ratio = mul(stiffness, _above(self.algebra, self.contact.deflection)) / nominal
+        ratio = mul(stiffness, positive_part(self.algebra, self.contact.deflection)) / nominal
         lost = mul(self.constant("DREFF"), self.algebra.atan(mul(self.constant("BREFF"), ratio)))
         lost = add(lost, mul(self.constant("FREFF"), ratio))
         return sub(self.constant("UNLOADED_RADIUS"), mul(nominal / stiffness, lost))
@@ -244,13 +245,8 @@ class Tyre:
         return force, plus(cross(foot, force), scaled(self.rolling_moment, c.axis))
 
 
-def _above(algebra: Algebra, x: Scalar) -> Scalar:
-    """x where it is above zero, else 0."""
-    return mul(0.5, add(x, algebra.abs(x)))
-
-
 def _at_least(algebra: Algebra, x: Scalar, least: Scalar) -> Scalar:
-    return add(least, _above(algebra, sub(x, least)))
+    return add(least, positive_part(algebra, sub(x, least)))
 
 
 def _magic(t: Tyre, slip: Scalar, b: Scalar, shape: Scalar, peak: Scalar, curvature: Scalar) -> Scalar:

@@ -10,27 +10,127 @@ An element acts in one of four ways:
 - between a wheel and the road: a tyre (:mod:`veridyn.model.elements.kinds`).
 
 Signs are those of equation (17) of paper 000: the element's force stands on the side of the inertia forces, ``Γ = … + k c``, so a
-positive spring or damper resists. The kinds and their laws are those of :mod:`veridyn.model.elements.kinds`; one function makes an
-element of each kind.
+positive spring or damper resists. The kinds and their laws are those of :mod:`veridyn.model.elements.kinds`; a function makes each.
+
+Of laws given by points: with uᵢ(x) = (x − xᵢ)/hᵢ held between 0 and 1, a table of values fᵢ at xᵢ is f₀ + Σ pᵢ(uᵢ), where pᵢ(0) = 0 and
+pᵢ(1) = fᵢ₊₁ − fᵢ: every interval adds its own share, so that no digits are lost, and beyond the ends the law keeps its last value.
+"linear": pᵢ = (fᵢ₊₁ − fᵢ) u. "smooth": the cubic with the slopes of Fritsch and Butland (1984, SIAM J. Sci. Stat. Comput. 5(2); SciPy's
+`PchipInterpolator`), which has a continuous derivative and never swings beyond the points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
+
+import numpy as np
 
 from veridyn.arrays import Record
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.elements.kinds import KINDS, NAN
 from veridyn.model.elements.own_law import LawFormula, read_formula, unusable
-from veridyn.model.elements.table_law import LawTable
 from veridyn.model.place import Marker
+from veridyn.spatial.algebra import Algebra, Scalar, add, mul, positive_part, sub
 
 OWN_KINDS = ("law", "table")  # laws of one's own
 WRENCH_ROWS = ("fx", "fy", "fz", "mx", "my", "mz")
 On = str | Mapping[str, float]
+SHAPES = ("smooth", "linear")
+OUTSIDE = ("hold", "extend")
+MOST_POINTS = 200  # of a table: each is a few operations of every kernel
+
+
+@dataclass(frozen=True)
+class LawTable:
+    """A law by points: `values` at the places `at`, which grow, of the formula `of`.
+
+    `shape`: smooth (a continuous derivative) or linear between points. `outside`: hold the values of the ends, or extend them along the
+    slopes of the ends.
+    """
+
+    at: tuple[float, ...]
+    values: tuple[float, ...]
+    of: str = "c"
+    shape: str = "smooth"
+    outside: str = "hold"
+
+    def __post_init__(self) -> None:
+        for part in ("at", "values"):
+            object.__setattr__(self, part, tuple(float(x) for x in getattr(self, part)))
+
+    def faults(self, where: str, faults: Faults) -> LawFormula | None:
+        """Note everything that is wrong with it; else the formula it is a table of."""
+        before = len(faults.found)
+        if len(self.at) != len(self.values) or len(self.at) < 2:
+            found = f"{len(self.at)} places, {len(self.values)} values"
+            faults.add("its table needs as many values as places.", where=where, expected="two or more", found=found)
+        elif len(self.at) > MOST_POINTS:
+            most, found, hint = f"at most {MOST_POINTS} points", f"{len(self.at)}", "Keep every second point, or fewer."
+            faults.add("its table is too long.", where=where, expected=most, found=found, hint=hint)
+        if not (np.isfinite(self.at).all() and np.isfinite(self.values).all()):
+            faults.add("its table has entries that are not finite numbers.", where=where)
+        elif np.any(np.diff(self.at) <= 0.0):
+            k = int(np.argmax(np.diff(self.at) <= 0.0))
+            found = f"{self.at[k]:g} and then {self.at[k + 1]:g}"
+            faults.add("the places of its table do not grow.", where=where, found=found, hint="Sort them; none twice.")
+        for what, word, choices in (("shape", self.shape, SHAPES), ("outside", self.outside, OUTSIDE)):
+            if word not in choices:
+                faults.add(f"its table has no {what} '{word}'.", where=where, expected=" or ".join(choices))
+        try:
+            formula = read_formula(self.of)
+        except ModelError as error:
+            faults.add(f"of: {error.faults[0].what}", where=where, hint=error.faults[0].hint)
+            return None
+        return formula if len(faults.found) == before else None
+
+    def slopes(self) -> tuple[float, ...]:
+        """The derivative at each point, of a smooth table by Fritsch and Butland's rule."""
+        h = np.diff(self.at)
+        d = np.diff(self.values) / h
+        if self.shape == "linear" or len(d) == 1:
+            return (float(d[0]), *(float(s) for s in d))
+        w1, w2 = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inner = np.where(d[1:] * d[:-1] > 0.0, (w1 + w2) / (w1 / d[:-1] + w2 / d[1:]), 0.0)
+        return (_end(h, d), *(float(s) for s in inner), _end(h[::-1], d[::-1]))
+
+    def value(self, x: Scalar, algebra: Algebra) -> Scalar:
+        """The law at x, over scalars of any kind."""
+        out: Scalar = self.values[0]
+        for start, h, p in self._intervals():
+            u = _within(x, start, h, algebra)
+            out = add(out, mul(u, _polynomial(p, u)))
+        if self.outside == "extend":
+            m, below, above = self.slopes(), *self._beyond(x, algebra)
+            out = add(sub(out, mul(m[0], below)), mul(m[-1], above))
+        return out
+
+    def integral(self, x: Scalar, algebra: Algebra) -> Scalar:
+        """∫ of the law from its first place to x: of an interval h ∫p du, and the rise so far times what lies beyond."""
+        out: Scalar = mul(self.values[0], sub(x, self.at[0]))
+        for start, h, p in self._intervals():
+            u = _within(x, start, h, algebra)
+            whole = mul(mul(u, u), _polynomial(tuple(c / (k + 2.0) for k, c in enumerate(p)), u))
+            out = add(out, add(mul(h, whole), mul(sum(p), positive_part(algebra, sub(x, start + h)))))
+        if self.outside == "extend":
+            m, below, above = self.slopes(), *self._beyond(x, algebra)
+            out = add(out, add(mul(0.5 * m[0], mul(below, below)), mul(0.5 * m[-1], mul(above, above))))
+        return out
+
+    def _intervals(self) -> Iterator[tuple[float, float, tuple[float, ...]]]:
+        """Start and length of each interval, and the coefficients (c₁, c₂, …) of its p = c₁ u + c₂ u² + …"""
+        m = self.slopes()
+        for i, (start, end) in enumerate(pairwise(self.at)):
+            rise, h = self.values[i + 1] - self.values[i], end - start
+            a, b = h * m[i], h * m[i + 1]
+            yield start, h, (rise,) if self.shape == "linear" else (a, 3.0 * rise - 2.0 * a - b, a + b - 2.0 * rise)
+
+    def _beyond(self, x: Scalar, algebra: Algebra) -> tuple[Scalar, Scalar]:
+        """How far x lies below the first place, and above the last."""
+        return positive_part(algebra, sub(self.at[0], x)), positive_part(algebra, sub(x, self.at[-1]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +189,7 @@ class Element(Record):
             return self.name
         symbol = KINDS[self.kind].symbol if self.kind in KINDS else self.kind
         places = [self.wheel] if self.wheel is not None else self.between or ()
-        acts = [place.body for place in places] or self.on
-        return f"{symbol}_" + "_".join(target.replace(".", "_") for target in acts)
+        return f"{symbol}_" + "_".join(target.replace(".", "_") for target in [p.body for p in places] or self.on)
 
     @property
     def on_body(self) -> tuple[str, int] | None:
@@ -139,14 +238,13 @@ class Element(Record):
 
 def own_law_faults(kind: str, formula: str, table: LawTable | None, where: str, faults: Faults) -> None:
     """Everything that is wrong with a formula or table by itself: a text that is no formula, points that do not grow, a missing one."""
-    given = {"law": bool(formula), "table": table is not None}
-    for own, there in given.items():
-        key = "formula" if own == "law" else "table"
+    formulas = ("law", "formula", bool(formula), "formula: c**3, or the like")
+    tables = ("table", "table", table is not None, "table: {at: [...], values: [...]}")
+    for own, key, there, example in (formulas, tables):
         if there and kind != own:
             faults.add(f"an element of kind {kind} has no {key}.", where=where, hint=f"Write kind: {own}.")
         elif not there and kind == own:
-            hint = "Add formula: c**3, or the like." if own == "law" else "Add table: {at: [...], values: [...]}."
-            faults.add(f"its law is a {key}, and none is given.", where=where, hint=hint)
+            faults.add(f"its law is a {key}, and none is given.", where=where, hint=f"Add {example}.")
     found = table.faults(where, faults) if table is not None else None
     if formula:
         try:
@@ -154,32 +252,31 @@ def own_law_faults(kind: str, formula: str, table: LawTable | None, where: str, 
         except ModelError as error:
             faults.add(f"formula: {error.faults[0].what}", where=where, hint=error.faults[0].hint)
     if found is not None and (reason := unusable(found)):
-        key = "formula" if formula else "of"
-        faults.add(f"{key}: '{found.text}' {reason}.", where=where)
+        faults.add(f"{'formula' if formula else 'of'}: '{found.text}' {reason}.", where=where)
 
 
-def _on(target: str | Mapping[str, float]) -> Mapping[str, float]:
+def _on(target: On) -> Mapping[str, float]:
     return {target: 1.0} if isinstance(target, str) else target
 
 
-def spring(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+def spring(on: On, value: float = NAN, name: str = "") -> Element:
     """A spring: a stiffness in N*m/rad or N/m on a coordinate, or on a combination of coordinates such as ``{"z1": 1.0, "z2": -1.0}``."""
-    return Element(kind="spring", on=_on(on), value=value, name=name)
+    return _made("spring", on, value, name)
 
 
-def offset(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+def offset(on: On, value: float = NAN, name: str = "") -> Element:
     """A constant force or torque, in N or N*m; on a component such as "body.fx" of a wrench, the zero of a force sensor."""
-    return Element(kind="offset", on=_on(on), value=value, name=name)
+    return _made("offset", on, value, name)
 
 
-def damper(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+def damper(on: On, value: float = NAN, name: str = "") -> Element:
     """Viscous friction, in N*m*s/rad or N*s/m."""
-    return Element(kind="damper", on=_on(on), value=value, name=name)
+    return _made("damper", on, value, name)
 
 
-def coulomb(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+def coulomb(on: On, value: float = NAN, name: str = "") -> Element:
     """Dry friction, value · sign(v), in N*m or N."""
-    return Element(kind="coulomb", on=_on(on), value=value, name=name)
+    return _made("coulomb", on, value, name)
 
 
 def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", **constants: float) -> Element:
@@ -191,40 +288,36 @@ def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", *
     return Element(kind=kind, on={}, value=value, name=name, between=(a, b), constants=constants)
 
 
-def asymmetric(on: str | Mapping[str, float]) -> tuple[Element, ...]:
+def asymmetric(on: On) -> tuple[Element, ...]:
     """Dry and viscous friction of each direction: four elements, fsp, fsn, hp and hn. Together with an offset they are one too many."""
-    return tuple(
-        Element(kind=kind, on=_on(on))
-        for kind in ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
-    )
+    kinds = ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
+    return tuple(Element(kind=kind, on=_on(on)) for kind in kinds)
 
 
-def stribeck(on: str | Mapping[str, float], speed: float, value: float = NAN, name: str = "") -> Element:
+def stribeck(on: On, speed: float, value: float = NAN, name: str = "") -> Element:
     """What static friction has above dry friction, falling with speed: at `speed` half of it is left."""
-    return Element(kind="stribeck", on=_on(on), value=value, name=name, constants={"speed": speed})
+    return _made("stribeck", on, value, name, speed=speed)
 
 
-def coulomb_along(
-    on: str | Mapping[str, float], middle: float, half: float, value: float = NAN, name: str = "", power: int = 1
-) -> Element:
+def coulomb_along(on: On, middle: float, half: float, value: float = NAN, name: str = "", power: int = 1) -> Element:
     """Dry friction that changes along the way: `value` u^power sign(v) with u = (c − middle)/half, beside a `coulomb`; power 1 to 4."""
     kind = f"coulomb_along{power if power > 1 else ''}"
-    return Element(kind=kind, on=_on(on), value=value, name=name, constants={"middle": middle, "half": half})
+    return _made(kind, on, value, name, middle=middle, half=half)
 
 
-def motor_inertia(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+def motor_inertia(on: On, value: float = NAN, name: str = "") -> Element:
     """The inertia of a motor as seen from the coordinate, in kg*m^2 or kg."""
-    return Element(kind="inertia", on=_on(on), value=value, name=name)
+    return _made("inertia", on, value, name)
 
 
-def drive_gain(on: str | Mapping[str, float], signal: str, value: float = NAN, name: str = "") -> Element:
+def drive_gain(on: On, signal: str, value: float = NAN, name: str = "") -> Element:
     """The force per unit of a measured signal, such as N*m/A of a motor current named `signal`."""
-    return Element(kind="drive_gain", on=_on(on), value=value, name=name, signal=signal)
+    return _made("drive_gain", on, value, name, signal)
 
 
 def drag(on: str, value: float = NAN, name: str = "") -> Element:
     """Drag on one component of a body's wrench, such as "chassis.fx"; positive values oppose forward motion."""
-    return Element(kind="drag", on=_on(on), value=value, name=name)
+    return _made("drag", on, value, name)
 
 
 def tyre(wheel: Marker, constants: Mapping[str, float], *, kind: str = "tyre", name: str = "") -> Element:
@@ -284,8 +377,7 @@ def maxwell(on: On, time: float, value: float = NAN, name: str = "") -> Element:
 
 def relaxation(on: On, length: float, signal: str, value: float = NAN, name: str = "") -> Element:
     """A stiffness (N*m/rad or N/m) whose force follows over a travelled `length` (m); `signal` names the speed of travel (m/s)."""
-    acts = {on: 1.0} if isinstance(on, str) else on
-    return Element(kind="relaxation", on=acts, value=value, name=name, signal=signal, constants={"length": length})
+    return _made("relaxation", on, value, name, signal, length=length)
 
 
 def dc_motor(
@@ -296,23 +388,19 @@ def dc_motor(
     `emf` (V*s/rad or V*s/m) is the voltage that its speed induces, ideally the same number. `signal` names its voltage. Behind a gear of
     ratio N it acts on N q.
     """
-    acts = {on: 1.0} if isinstance(on, str) else on
-    constants = {"resistance": resistance, "inductance": inductance, "emf": emf}
-    return Element(kind="dc_motor", on=acts, value=value, name=name, signal=signal, constants=constants)
+    return _made("dc_motor", on, value, name, signal, resistance=resistance, inductance=inductance, emf=emf)
 
 
 def law(on: On, formula: str, value: float = NAN, name: str = "", *, unit: str = "", typical: float = NAN) -> Element:
     """A law of one's own: value · formula, the formula in c, v, coordinates, rate(NAME) and signal(NAME).
 
-    See :mod:`veridyn.model.elements.own_law` for what a formula may hold. `unit` is that of the value, N*m or N where left out; `typical`
-    its size.
+    See :mod:`veridyn.model.elements.own_law` for what a formula may hold. `unit`: of the value, N*m or N if left out; `typical`: its size.
 
     >>> from veridyn.model.elements.element import law
     >>> law("q2", "c**3", unit="N*m/rad^3").parameter_name
     'g_q2'
     """
-    acts = {on: 1.0} if isinstance(on, str) else on
-    return Element(kind="law", on=acts, value=value, name=name, unit=unit, typical=typical, formula=formula)
+    return Element(kind="law", on=_on(on), value=value, name=name, unit=unit, typical=typical, formula=formula)
 
 
 def table(
@@ -332,10 +420,31 @@ def table(
 
     Between points f is smooth (monotone cubics) or linear; outside it holds the values of the ends, or extends along their slopes.
     """
-    acts = {on: 1.0} if isinstance(on, str) else on
     points = LawTable(tuple(at), tuple(values), of, shape, outside)
-    return Element(kind="table", on=acts, value=value, name=name, unit=unit, typical=typical, table=points)
+    return Element(kind="table", on=_on(on), value=value, name=name, unit=unit, typical=typical, table=points)
 
 
-def _made(kind: str, on: On, value: float, name: str, **constants: float) -> Element:
-    return Element(kind=kind, on={on: 1.0} if isinstance(on, str) else on, value=value, name=name, constants=constants)
+def _made(kind: str, on: On, value: float, name: str, signal: str = "", **constants: float) -> Element:
+    return Element(kind=kind, on=_on(on), value=value, name=name, signal=signal, constants=constants)
+
+
+def _polynomial(coefficients: tuple[float, ...], u: Scalar) -> Scalar:
+    """c₀ + c₁ u + c₂ u² + …"""
+    out: Scalar = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        out = add(c, mul(u, out))
+    return out
+
+
+def _within(x: Scalar, start: float, h: float, algebra: Algebra) -> Scalar:
+    """(x − start)/h, held between 0 and 1: ½ (|t| − |t − 1| + 1)."""
+    t = mul(1.0 / h, sub(x, start))
+    return mul(0.5, add(sub(algebra.abs(t), algebra.abs(sub(t, 1.0))), 1.0))
+
+
+def _end(h: np.ndarray, d: np.ndarray) -> float:
+    """The slope at an end: of three points, kept from turning the other way or rising too fast."""
+    slope = float(((2.0 * h[0] + h[1]) * d[0] - h[0] * d[1]) / (h[0] + h[1]))
+    if np.sign(slope) != np.sign(d[0]):
+        return 0.0
+    return 3.0 * float(d[0]) if np.sign(d[0]) != np.sign(d[1]) and abs(slope) > 3.0 * abs(d[0]) else slope

@@ -33,8 +33,7 @@ tyre              Magic Formula       share of a tyre's force and moment        
 linear_tyre       C_κ κ', −C_α tan α' share of a tyre's force and moment           1
 ================= =================== ============================================ ==========================
 
-Laws of one's own are those of :mod:`veridyn.model.elements.own_law` and :mod:`veridyn.model.elements.table_law`; `unit` states that of
-their parameter.
+Laws of one's own are those of :mod:`veridyn.model.elements.own_law`, and tables; `unit` states that of their parameter.
 
 A law is linear in its parameter and not in its constants (`speed`, `exponent`, `rest`, `gap`), which belong to the element and are listed
 by :attr:`veridyn.model.machine.Machine.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for

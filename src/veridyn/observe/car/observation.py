@@ -6,7 +6,7 @@ known when the next sample comes, which is when the filter goes there: so sample
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar, TypeVar
@@ -20,7 +20,6 @@ from veridyn.mechanics.single_track import READINGS
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import Drift
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise, uncertain
 from veridyn.observe.car.system import (
@@ -39,18 +38,18 @@ from veridyn.observe.car.system import (
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.observability import ExtraSensor
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import EKF, UKF, Smoother, filter_of, refuse_smoother
-from veridyn.observe.filters.run import Smoothed, in_order, run, smooth
+from veridyn.observe.filters.methods import EKF, UKF, Smoother
+from veridyn.observe.filters.run import Smoothed, in_order, run
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.observation import Observation, Reading, Virtual
+from veridyn.observe.observation import Observation, Reading, Virtual, smoothed
+from veridyn.observe.observer_setup import ObserverSetup, determined
 from veridyn.observe.process_noise import DriftingStates, ProcessNoise, followed_drifts
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings, ParameterBounds
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.system import Continuous
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_checks import log_faults
+from veridyn.signals.drive import DriveLog, log_faults
 
 T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
@@ -87,31 +86,23 @@ class SensorTable:
         return tuple(range(len(self.sensors)))
 
 
-@dataclass(frozen=True, eq=False)
-class ObservedCar:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObservedCar(Continuous):
     """A car under a filter: its equations, where they start, and which parameters are estimated with the state.
 
-    `drifting`: those that are because the model marks them; `frozen`: those of them that no reading corrects.
+    `drifts`: those that are because the model marks them; `frozen`: those of them that no reading corrects.
     """
 
     machine: Machine
-    equations: Continuous
+    process_noise: CarNoise
     start: Belief
     estimate: tuple[str, ...] = ()
-    drifting: DriftingStates | None = None
+    drifts: DriftingStates | None = None
     frozen: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return self.machine.name
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return self.equations.states
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.equations.outputs
 
     def reduced(self, x: Array) -> Array:
         """The states as they are reported: as they are."""
@@ -124,26 +115,19 @@ class ObservedCar:
     @property
     def table(self) -> SensorTable:
         own = {s.name: s for s in self.machine.sensors}
-        return SensorTable(tuple(own[n] for n in self.equations.outputs))
+        return SensorTable(tuple(own[n] for n in self.outputs))
 
-    @property
+    @cached_property
     def considered(self) -> NDArray[np.bool_] | None:
         """Which states are considered: their uncertainty widens the others'; None for none."""
-        found = self.equations.considered
-        return found if found is not None and found.any() else None
+        names = (*self.consider, *self.frozen)
+        return np.isin(self.states, names) if names else None
 
-    @property
+    @cached_property
     def bounds(self) -> ParameterBounds | None:
         """Of the estimated parameters."""
-        return self.equations.bounds
-
-    def with_frozen(self, frozen: tuple[str, ...]) -> Continuous:
-        """The equations with these drifting parameters, and no others of them, frozen; states keep their order."""
-        drifting = () if self.drifting is None else self.drifting.names
-        others = (name for name in self.equations.consider if name not in drifting)
-        free = (name for name in (*self.estimate, *drifting) if name not in frozen)
-        limits = {name: self.machine.parameters.bounds[name] for name in free}
-        return replace(self.equations, consider=(*frozen, *others), limits=limits or None)
+        free = {name: limits for name, limits in (self.limits or {}).items() if name not in self.frozen}
+        return super().bounds if not self.frozen else replace(self, limits=free or None, frozen=()).bounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,16 +141,8 @@ class CarObservation(Observation):
     process_noise: CarNoise
 
     @property
-    def states(self) -> tuple[str, ...]:
-        return self.system.states
-
-    @property
     def units(self) -> tuple[str, ...]:
-        return state_units(self.system.equations)
-
-    @property
-    def reduced(self) -> Array:
-        return self.track.x
+        return state_units(self.system)
 
     @property
     def sigma(self) -> Array:
@@ -196,10 +172,6 @@ class CarObservation(Observation):
     def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
         raise self._has_no("coordinates of joints to compare with true ones")
 
-    @property
-    def equations(self) -> Continuous:
-        return self.system.equations
-
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
         raise self._has_no("places for further sensors")
 
@@ -209,7 +181,7 @@ class CarObservation(Observation):
     def virtual(self, *wanted: Virtual | str) -> dict[str, Reading]:
         """Quantities that nobody measured, by name, with deviations that allow for innovations larger than stated."""
         names = [quantity_name(one) for one in wanted]
-        return virtual_sensors(self.estimates, self.system.equations, self.inputs, names, self.track)
+        return virtual_sensors(self.estimates, self.system, self.inputs, names, self.track)
 
     def frozen(self) -> dict[str, float]:
         """Estimated parameters of which the drive showed nothing, name → share of the deviation that is left."""
@@ -231,44 +203,29 @@ def _cut(found: T, kept: NDArray[np.bool_]) -> T:
     )
 
 
-def observed_car(
-    car: Machine,
-    noise: CarNoise,
-    log: Measurements,
-    estimate: Sequence[str] = (),
-    consider: bool = True,
-    drifts: Mapping[str, Drift] | None = None,
-) -> ObservedCar:
-    """A car made ready for a filter along these readings."""
-    return car_under_filter(car, noise, log.names, first_yaw_rate(log, car), estimate, consider, drifts)
+def observed_car(car: Machine, settings: ObserveSettings, log: Measurements | None = None) -> ObservedCar:
+    """A car made ready for a filter along these readings; without any, with all its sensors and straight ahead.
 
-
-def car_under_filter(
-    car: Machine,
-    noise: CarNoise,
-    outputs: Sequence[str],
-    yaw_rate: float,
-    estimate: Sequence[str],
-    consider: bool,
-    drifts: Mapping[str, Drift] | None = None,
-) -> ObservedCar:
-    """A car that starts with this yaw rate: its uncertain parameters are estimated with the state or considered.
-
-    `drifts`: parameters that are estimated because they drift.
+    Its uncertain parameters are estimated with the state or considered; those that drift and are followed are estimated.
     """
-    chosen, marked = tuple(estimate), {n: d for n, d in (drifts or {}).items() if n not in estimate}
+    chosen, noise = tuple(settings.parameters), settings.process_noise or CarNoise()
+    assert isinstance(noise, CarNoise)
+    marked = followed_drifts(car.parameters.drifts, settings.drifts, chosen, car.name)
     varying = (*chosen, *marked)
-    others = tuple(n for n in uncertain(car) if n not in varying and n not in LITTLE_EFFECT) if consider else ()
+    others = [n for n in uncertain(car) if n not in varying and n not in LITTLE_EFFECT] if settings.consider else []
     walk = {**noise.walk, **{n: float(np.sqrt(d.density)) for n, d in marked.items()}}
-    walking = replace(noise, walk=walk) if marked else noise
-    system = car_system(car, walking, outputs, varying, others)
-    start = car_start(car, noise, yaw_rate, varying, others, marked)
-    if not marked:
-        return ObservedCar(car, system, start, chosen)
-    places = np.array([system.states.index(n) for n in marked])
+    system = car_system(car, replace(noise, walk=walk), None if log is None else log.names, varying, others)
+    start = car_start(car, noise, 0.0 if log is None else first_yaw_rate(log, car), varying, others, marked)
+    places = np.array([system.states.index(n) for n in marked], dtype=np.intp)
     density = np.array([d.density for d in marked.values()])
-    drifting = DriftingStates(tuple(marked), places, np.diag(start.P)[places], density)
-    return ObservedCar(car, system, start, chosen, drifting)
+    return ObservedCar(
+        **{f.name: getattr(system, f.name) for f in fields(system)},
+        machine=car,
+        process_noise=noise,
+        start=start,
+        estimate=chosen,
+        drifts=DriftingStates(tuple(marked), places, np.diag(start.P)[places], density) if marked else None,
+    )
 
 
 def quantity_name(wanted: Virtual | str) -> str:
@@ -281,36 +238,17 @@ def quantity_name(wanted: Virtual | str) -> str:
     )
 
 
-def run_car(
-    method: Filter, car: ObservedCar, log: Measurements, noise: CarNoise, progress: Progress = silent
-) -> CarObservation:
-    """A filter along the readings of a drive."""
-    readings = in_order(method, log.select(car.equations.outputs)) if isinstance(method, Smoother) else log
-    found = run(method, car.equations, readings, car.start, progress)
-    track = smooth(found, car.equations) if isinstance(method, Smoother) else found
-    return CarObservation(method.word, car, found, track, readings.inputs, noise)
+def run_car(method: Filter, car: ObservedCar, log: Measurements, progress: Progress = silent) -> CarObservation:
+    """A filter along the readings of a drive, with the parameters that drift followed, but for those that the drive does not determine."""
+    smooths = isinstance(method, Smoother)
+    readings = in_order(method, log.select(car.outputs)) if smooths else log
 
+    def along(one: ObservedCar) -> Estimates:
+        return run(method, one, readings, one.start, progress)
 
-def follow_car(
-    method: Filter,
-    car: Machine,
-    log: Measurements,
-    noise: CarNoise,
-    estimate: Sequence[str] = (),
-    consider: bool = True,
-    drifts: Mapping[str, Drift] | None = None,
-    progress: Progress = silent,
-) -> CarObservation:
-    """:func:`run_car` with the parameters that drift followed, and again with those frozen that the drive does not determine."""
-    observed = observed_car(car, noise, log, estimate, consider, drifts)
-    found = run_car(method, observed, log, noise, progress)
-    while observed.drifting is not None:
-        frozen = observed.drifting.frozen_along(found.estimates, observed.frozen)
-        if len(frozen) == len(observed.frozen):
-            break
-        observed = replace(observed, equations=observed.with_frozen(frozen), frozen=frozen)
-        found = run_car(method, observed, log, noise, progress)
-    return found
+    car, found = determined(car, along(car), along)
+    made = CarObservation(method.word, car, found, found, readings.inputs, car.process_noise)
+    return smoothed(made) if smooths else made
 
 
 def predicted_drive(
@@ -318,13 +256,13 @@ def predicted_drive(
 ) -> tuple[CarObservation, Measurements]:
     """Each reading of a drive predicted from those before it, with the parameters as they are, and the readings."""
     log = lateral_measurements(drive, car)
-    return run_car(EKF(), observed_car(car, noise, log, consider=False), log, noise, progress), log
+    settings = ObserveSettings(process_noise=noise, consider=False, drifts=False)
+    return run_car(EKF(), observed_car(car, settings, log), log, progress), log
 
 
-def car_setting(
-    machine: Machine, method: Filter | str, settings: ObserveSettings, verb: str
-) -> tuple[Filter, Machine, CarNoise]:
-    """The filter, the car with the sensors that are used, and its noise; what belongs to machines of bodies is refused by name."""
+def sensing_car(setup: ObserverSetup, machine: Machine, verb: str) -> Machine:
+    """The car with the sensors that are used; what belongs to machines of bodies is refused by name."""
+    chosen, settings = setup.method, setup.settings
     default = ObserveSettings()
     for name in OF_BODIES:
         if getattr(settings, name) not in (None, (), getattr(default, name)):
@@ -334,7 +272,6 @@ def car_setting(
                 hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
                 source=machine.name,
             )
-    chosen = filter_of(method, verb)
     if type(chosen) not in METHODS:
         raise CapabilityError(
             "single_track", f"filter '{chosen.word}'", *NO_ERROR_MODEL, where=f"{verb}, {machine.name}"
@@ -358,37 +295,20 @@ def car_setting(
     car = machine.with_sensors(chosen_sensors(machine.sensors, settings.sensors, verb))
     if not car.sensors:
         raise DataError("it has no sensor, so there is nothing to observe it by.", where=machine.name)
-    return chosen, car, settings.process_noise or CarNoise()
+    return car
 
 
 def observe_car(
-    machine: Machine,
-    log: Experiment | Measurements,
-    method: Filter | str = "ekf",
-    settings: ObserveSettings | None = None,
-    progress: Progress = silent,
+    setup: ObserverSetup, machine: Machine, log: Experiment | Measurements, progress: Progress = silent
 ) -> CarObservation:
     """What ``observe`` does with a car of a few numbers; see there."""
-    given = settings or ObserveSettings()
-    chosen, car, noise = car_setting(machine, method, given, "observe")
+    car = sensing_car(setup, machine, "observe")
     if isinstance(log, Experiment):
         for fault in log_faults(log, car):
             warn(DataWarning, fault)
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
-    readings = readings.without_repeats(given.frozen_after)
-    estimate = tuple(given.parameters)
-    drifts = followed_drifts(car.parameters.drifts, given.drifts, estimate, car.name)
-    return follow_car(chosen, car, readings, noise, estimate, given.consider, drifts, progress)
-
-
-def car_beside(machine: Machine, method: Filter | str, settings: ObserveSettings) -> tuple[Filter, ObservedCar]:
-    """The filter and the car under it, straight ahead until the first reading is there."""
-    how, car, noise = car_setting(machine, method, settings, "Observer")
-    refuse_smoother(how)
-    outputs = [s.name for s in car.sensors]
-    estimate = tuple(settings.parameters)
-    drifts = followed_drifts(car.parameters.drifts, settings.drifts, estimate, car.name)
-    return how, car_under_filter(car, noise, outputs, 0.0, estimate, settings.consider, drifts)
+    readings = readings.without_repeats(setup.settings.frozen_after)
+    return run_car(setup.method, observed_car(car, setup.settings, readings), readings, progress)
 
 
 class DriverInputs:
@@ -438,5 +358,5 @@ class DriverInputs:
         """The value (1,) of a quantity by its name, and its deviation, which allows for innovations larger than stated."""
         if self.last is None:
             raise DataError("speed and steering are not known yet.", where="virtual", expected="a step before it")
-        y, s = CarQuantities(self._car.equations, [quantity_name(wanted)]).at(belief.x, belief.P, inputs)
+        y, s = CarQuantities(self._car, [quantity_name(wanted)]).at(belief.x, belief.P, inputs)
         return y, self._factor * s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,27 +20,38 @@ STEPS = {"tree": "tree_step.TreeStep", "points": "natural_step.NaturalStep", "fr
 def compiled_step(system: MachineSystem, limit: float, about: Array | None = None) -> CompiledStep | None:
     """Steps of a filter that takes readings whose ν²/s is below `limit`; `about`: along the tangent at this state.
 
-    None where the reference steps instead: along a tangent of other tables than those of points, and there with rows of H that are the
-    attitude's alone, or with estimated parameters, whose tables are those of the values they were made with.
+    None where the reference steps instead: in natural coordinates with rows of H that are the attitude's alone, or with estimated
+    parameters, whose tables are those of the values they were made with; along a tangent over the freedoms of a base, where a change of
+    state needs the instant at each state.
     """
     kind = system.model.kernel
-    if about is not None and kind != "points":
-        return None
     if kind == "points" and (system.attitude_rows is not None or system.estimated):
         return None
-    home, _, name = STEPS[kind].partition(".")
-    step: Any = getattr(import_module(f"veridyn.observe.filters.{home}"), name)  # here: machine code is loaded with it
-    return step(system, limit) if about is None else step(system, limit, about)
+    of = _made(STEPS[kind])
+    if about is None:
+        return of(system, limit)
+    return None if of.changed is None else _made("linear_step.LinearStep")(of(system, np.inf), system, limit, about)
+
+
+def _made(name: str) -> Any:
+    """A class of steps; its machine code is loaded with it."""
+    home, _, step = name.partition(".")
+    return getattr(import_module(f"veridyn.observe.filters.{home}"), step)
 
 
 class MachineStep(CompiledStep):
-    """Steps of a machine; `packed`: what acts, from the loads of its model as machine code takes them."""
+    """Steps of a machine; `packed`: what acts, from the loads of its model as machine code takes them.
+
+    `changed`: machine code that changes the predicted state by the correction, where other steps may use it.
+    """
+
+    changed: ClassVar[Kernel | None] = None
 
     def __init__(self, kernel: Kernel, system: MachineSystem, limit: float, packed: Callable[[Any], Array]) -> None:
         def acting(given: Mapping[str, float] | None = None) -> Array:
             return packed(system.model.loads(given))
 
-        self._still = acting()
+        self.packed, self._still = packed, acting()
         self._places = [int(np.argmax(acting({name: 1.0}) != acting({name: 0.0}))) for name in system.inputs]
         numbers = system.nq + system.nv + system.extra + len(system.drifting) + 1
         rows = SensorRows(system.R, np.asarray(system.table.bias), system.selector, system.wraps)

@@ -148,7 +148,6 @@ class NaturalWork(NamedTuple):
     speed: Vector
     slopes_z: Matrix  # (f, 2f + k): of z̈
     push: Matrix  # (f, k)
-    d: Vector  # (states,)
 
 
 class NaturalFilter(NamedTuple):
@@ -159,8 +158,6 @@ class NaturalFilter(NamedTuple):
     density: Vector  # (states,) of positions, white accelerations, forces, biases
     weights: Matrix  # (n, f): R times these is the strain of the set
     strained: float  # from which strain on other sets are looked at
-    linear: bool  # along the tangent at the state `about`
-    about: Vector
     sensors: PointSensors
     loads: Loads
     work: NaturalWork
@@ -183,22 +180,27 @@ def natural_steps(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
     return len(samples.values)
 
 
+@kept
+def natural_changed(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
+    """The predicted state changed by the correction dx that the record has, into the state after it; `given` is not read."""
+    s = opened(address, NaturalFilter)
+    p = s.filter.found
+    return DONE if _retract(s, p.x, s.filter.corrected.dx, p.after, len(p.x) == 0) else REFERENCE  # never known
+
+
 @core
 def _step(s: NaturalFilter, dt: float, out: Array) -> int:
-    f, p, linear = s.filter, s.filter.found, s.linear
+    f, p = s.filter, s.filter.found
     begin, s.begun[1] = s.begun[1], 0
     code = _move(s, dt, begin)
     if code != DONE:
         return code
     at = s.work.found
-    expect_points(s.sensors, f, s.about if linear else p.x, at.qdd, at.R, at.qd_z, at.qdd_x)
-    if linear and not _follow_tangent(s, dt):
-        return REFERENCE
+    expect_points(s.sensors, f, p.x, at.qdd, at.R, at.qd_z, at.qdd_x)
     spread(f.P, p.F, p.Q, dt, p.product, p.G, p.P)
     if not corrected(f):
         return REFERENCE
-    known = dt > 0.0 and not linear
-    return ended(f, f.gate.used[0] == 0 or _retract(s, p.x, f.corrected.dx, p.after, known), out)
+    return ended(f, f.gate.used[0] == 0 or _retract(s, p.x, f.corrected.dx, p.after, dt > 0.0), out)
 
 
 @core
@@ -207,17 +209,15 @@ def _move(s: NaturalFilter, dt: float, begin: int) -> int:
     g, p, w, count = s.filter, s.filter.found, s.work, sub_steps(s.filter, dt)
     if begin == 0:
         begin_step(g, count >= 0)  # always, but a literal True would make the compiler work twice
-        for i in range(len(p.x)):
-            p.x[i] = s.about[i] if s.linear else g.x[i]
-    again = count == 0 or s.linear  # whether the instant after the last sub-step is not the one the sensors read
+    again = count == 0  # whether the instant after the last sub-step is not the one the sensors read
     for i in range(len(g.now)):
         again = again or g.before[i] != g.now[i]
     for k in range(begin, count + 1 if again else count):
         reading = k == count
-        at, h = s.about if reading and s.linear else p.x, 0.0 if reading else dt / count
-        if not _set_loads(s, g.now if reading else g.before, at):
+        h = 0.0 if reading else dt / count
+        if not _set_loads(s, g.now if reading else g.before, p.x):
             return REFERENCE
-        _set_start(s, at)
+        _set_start(s, p.x)
         derivative = h >= 0.0  # always
         if advance(s.model, w.room, w.load, w.turning, w.aim, w.speed, h, derivative, w.found) != 0:
             return REFERENCE
@@ -230,29 +230,6 @@ def _move(s: NaturalFilter, dt: float, begin: int) -> int:
             s.begun[1] = k + 1
             return STRAINED
     return DONE
-
-
-@core
-def _follow_tangent(s: NaturalFilter, dt: float) -> bool:
-    """The predicted state and reading of a linear filter, F and H times how far the state is from that of the tangent."""
-    x, p, w, size = s.filter.x, s.filter.found, s.work, len(s.filter.P)
-    if dt > 0.0:
-        _difference(s, x, s.about, w.d)
-        for a in range(size):
-            total = 0.0
-            for b in range(size):
-                total += p.F[a, b] * w.d[b]
-            p.product[0, a] = total
-        if not _retract(s, p.x, p.product[0], p.x, not s.linear):
-            return False
-    else:
-        for i in range(len(p.x)):
-            p.x[i] = x[i]
-    _difference(s, p.x, s.about, w.d)
-    for j in range(len(p.y)):
-        for a in range(size):
-            p.y[j] += p.H[j, a] * w.d[a]
-    return True
 
 
 @core
@@ -312,17 +289,6 @@ def _gather(s: NaturalFilter, h: float, first: bool) -> None:
 
 
 @core
-def _difference(s: NaturalFilter, a: Array, b: Array, out: Array) -> None:
-    """The way from the state b to the state a, in the coordinates of the set."""
-    z, n, f = s.model.z, len(s.work.load), len(s.model.z)
-    for c in range(f):
-        out[c] = a[z[c]] - b[z[c]]
-        out[f + c] = a[n + z[c]] - b[n + z[c]]
-    for i in range(len(out) - 2 * f):
-        out[2 * f + i] = a[2 * n + i] - b[2 * n + i]
-
-
-@core
 def _retract(s: NaturalFilter, x: Array, d: Array, out: Array, known: bool) -> bool:
     """x ⊞ d by the position and the velocity problem; `known`: Φ_q, its factors and R are those of x already."""
     w, z, n, f = s.work, s.model.z, len(s.work.load), len(s.model.z)
@@ -344,19 +310,18 @@ def _retract(s: NaturalFilter, x: Array, d: Array, out: Array, known: bool) -> b
 
 
 class NaturalStep(MachineStep):
-    """Filter steps of a mechanism. `limit`: what ν²/s of a reading that is taken stays below.
+    """Filter steps of a mechanism. `limit`: what ν²/s of a reading that is taken stays below."""
 
-    `about`: the state of the tangent along which a linear filter runs, in the first set of independent coordinates.
-    """
+    changed = staticmethod(natural_changed)
 
-    def __init__(self, system: MachineSystem, limit: float, about: Array | None = None) -> None:
+    def __init__(self, system: MachineSystem, limit: float) -> None:
         model: Any = system.model
         charts: Charts = model.charts
         self._system, self._charts = system, charts
-        self._one_set = model.one_set or about is not None
+        self._one_set = model.one_set
         self._sets: dict[int, Bound] = {}
         first = charts.first.system
-        n, f, k, states, forces = first.n, system.f, system.extra, len(system.states), first.forces
+        n, f, k, forces = first.n, system.f, system.extra, first.forces
         super().__init__(natural_steps, system, limit, lambda loads: loads.values)
         self._parts = NaturalFilter(
             filter=self._filter,
@@ -364,8 +329,6 @@ class NaturalStep(MachineStep):
             density=np.zeros(0),
             weights=np.zeros((0, 0)),
             strained=np.inf,
-            linear=about is not None,
-            about=np.zeros(len(self._filter.x)) if about is None else as_rows(about),
             sensors=point_sensors(cast(Readout, system.table), 2 * f + k),  # mechanisms have no other
             loads=Loads(
                 weight=as_rows(forces.weight[:-1]),
@@ -383,7 +346,6 @@ class NaturalStep(MachineStep):
                 speed=np.zeros(f),
                 slopes_z=np.zeros((f, 2 * f + k)),
                 push=np.zeros((f, k)),
-                d=np.zeros(states),
             ),
             begun=np.zeros(2, dtype=np.int64),
         )

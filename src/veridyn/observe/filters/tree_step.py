@@ -71,6 +71,22 @@ def tree_steps(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
     return len(samples.values)
 
 
+@kept
+def tree_changed(address: NDArray[np.int64], given: NDArray[np.int64]) -> int:
+    """The predicted state changed by the correction dx that the record has, into the state after it; `given` is not read."""
+    s = opened(address, TreeFilter)
+    return DONE if _reachable(s, s.filter.found.x) and _retract(s) else REFERENCE
+
+
+@core
+def _reachable(s: TreeFilter, x: Array) -> bool:
+    """Whether no coordinate of the state x has turned too far; the reference refuses one by name."""
+    first, reachable = s.I[tree.COUNT_Q] - s.I[tree.COUNT], True
+    for i in range(len(s.turns)):
+        reachable = reachable and abs(x[first + i]) * s.turns[i] <= LARGEST_ANGLE_RAD
+    return reachable
+
+
 @core
 def _look_down(s: TreeFilter, samples: SampleRows, k: int) -> None:
     """What acts from sample k on, with the ground below the wheels of the state before it."""
@@ -84,10 +100,7 @@ def _look_down(s: TreeFilter, samples: SampleRows, k: int) -> None:
 @core
 def _step(s: TreeFilter, dt: float, out: Array) -> int:
     f = s.filter
-    for i in range(len(s.turns)):
-        if abs(f.x[s.I[tree.COUNT_Q] - s.I[tree.COUNT] + i]) * s.turns[i] > LARGEST_ANGLE_RAD:
-            return REFERENCE  # which refuses it by name
-    if not _predict(s, dt):
+    if not _reachable(s, f.x) or not _predict(s, dt):
         return REFERENCE
     _expect(s)
     if not corrected(f):
@@ -256,6 +269,7 @@ class TreeStep(MachineStep):
     """Filter steps of a tree; they work in the memory of its model. `limit`: what ν²/s of a reading that is taken stays below."""
 
     keeps_derivatives: ClassVar[bool] = True
+    changed = staticmethod(tree_changed)
 
     def __init__(self, system: MachineSystem, limit: float) -> None:
         model: Any = system.model

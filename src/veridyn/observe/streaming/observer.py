@@ -5,12 +5,12 @@ observer = Observer(machine, EKF(gate=0.999), ObserveSettings(process_noise=…)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.model_error import with_given_density
 from veridyn.observe.observation import Virtual, placed_quantities, quantity_of
-from veridyn.observe.observer_setup import DriftingStates, ObserverSetup, drifting_states
+from veridyn.observe.observer_setup import ObserverSetup, frozen_in
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings, ParameterBounds
@@ -166,46 +166,33 @@ class Observer:
     ) -> None:
         self._driver: DriverInputs | None = None
         chosen = streaming_settings(settings)
-        if isinstance(machine, Machine) and machine.car is not None:
-            from veridyn.observe.car.observation import (  # here: it brings compiled equations along
-                DriverInputs,
-                car_beside,
-            )
-
-            how, car = car_beside(machine, method, chosen)
-            self._driver = DriverInputs(car)
-            self._begin(car, how, car.with_frozen, car.drifting, car.start, chosen.frozen_after)
-            return
         setup = ObserverSetup(filter_of(method, "Observer"), chosen)
         refuse_smoother(setup.method)
-        system, q, qd = setup.system(machine)
-        if isinstance(chosen.model_error, ProcessNoise):
-            system = with_given_density(system, chosen.model_error)
+        if isinstance(machine, Machine) and machine.car is not None:
+            # here: it brings compiled equations along
+            from veridyn.observe.car.observation import DriverInputs, observed_car, sensing_car
+
+            system = car = observed_car(sensing_car(setup, machine, "Observer"), chosen)
+            self._driver, q, start = DriverInputs(car), np.zeros(0), car.start
+        else:
+            system, q, qd = setup.system(machine)
+            if isinstance(chosen.model_error, ProcessNoise):
+                system = with_given_density(system, chosen.model_error)
+            start = system.belief(q, qd)
 
         def seen(frozen: tuple[str, ...]) -> System:
-            return setup.seen(replace(system, frozen=frozen) if frozen else system, q)
+            return setup.seen(cast(Any, frozen_in(system, frozen)), q)  # that of a car is itself
 
-        self._begin(system, setup.method, seen, drifting_states(system), system.belief(q, qd), chosen.frozen_after)
-
-    def _begin(
-        self,
-        system: MachineSystem | ObservedCar,
-        how: Filter,
-        seen: Callable[[tuple[str, ...]], System],
-        drifting: DriftingStates | None,
-        belief: Belief,
-        frozen_after: int | None,
-    ) -> None:
-        """Nothing has been read yet; `seen` is the system as the filter takes it, with some drifting parameters frozen."""
         self.system = system
+        how = setup.method
         delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
         if delays.any() and how.late == "use":
             how = replace(how, late="rewind", horizon=2.0 * float(delays.max()))
         # The longest wait first, and to the present itself though all are delayed.
         waits = sorted({0.0, *delays.tolist()}, reverse=True)
         self._waits = [(delay, delays == delay) for delay in waits] if delays.any() else []
-        self._stream = guarded_stream(how, seen, drifting, belief)
-        self._repeats = Repeats(len(self.system.outputs), frozen_after)
+        self._stream = guarded_stream(how, seen, self.system.drifts, start)
+        self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
         self._silence = Silence(len(self.system.outputs))
         self._places = {name: j for j, name in enumerate(self.system.outputs)}
         self._bad: dict[int, int] = {}

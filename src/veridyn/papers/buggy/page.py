@@ -35,10 +35,10 @@ from veridyn.papers.buggy.study import (
     BuggyStudy,
 )
 from veridyn.papers.buggy.trials import FaultRun, Outage
+from veridyn.report import number
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.words import number
 from veridyn.studies.result import Result
 
 KINDS = {"straight": "Straight on (Table 5)", "circular": "Circle (Table 6)"}

@@ -21,9 +21,9 @@ from veridyn.papers.buggy.trials import (
     TORQUE_SIGMA,
     InputRun,
 )
+from veridyn.report import number
 from veridyn.report.blocks import Animation, Block, Figure, Table
 from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.words import number
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.scene import Layer, Meaning, scene, tree_layer
 

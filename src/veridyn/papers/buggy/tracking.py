@@ -53,9 +53,9 @@ from veridyn.observe.filters.filter import Passing, starting_belief
 from veridyn.observe.filters.run import fill
 from veridyn.observe.filters.update import Passage
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observe import inputs_in
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.result import Belief
 
 SKIP = 20  # samples left out at the start

@@ -39,7 +39,7 @@ from veridyn.papers.car.simulator.description import Vehicle, straight
 from veridyn.papers.car.simulator.equations import instant
 from veridyn.papers.car.simulator.run import drive, settle
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.findings import Finding, Findings, Kind, beyond
+from veridyn.signals.findings import Finding, Findings, beyond
 from veridyn.signals.motion import Signals
 from veridyn.signals.naming import unit_faults
 from veridyn.signals.quality import inspect
@@ -130,23 +130,10 @@ def _channels(log: Experiment, wanted: list[str]) -> Iterator[Finding]:
     for name in wanted:
         if name not in log:
             fault = Fault(f"there is no channel '{name}'.", log.name, hint=did_you_mean(name, log.names))
-            yield _fatal(name, "missing", fault, 0)
+            yield Finding(channel=name, kind="missing", severity="fatal", count=0, fault=fault)
             continue
         for fault in unit_faults(log[name], [UNITS[kind_of(name)]]):
-            yield _fatal(name, "unit", fault, len(log[name]))
-
-
-def _fatal(channel: str, kind: Kind, fault: Fault, count: int, start: float = np.nan, end: float = np.nan) -> Finding:
-    return Finding(
-        channel=channel,
-        kind=kind,
-        severity="fatal",
-        t_start=start,
-        t_end=end,
-        count=count,
-        message=str(fault),
-        fault=fault,
-    )
+            yield Finding(channel=name, kind="unit", severity="fatal", count=len(log[name]), fault=fault)
 
 
 def _hypotheses() -> Iterator[_Wiring]:
@@ -194,7 +181,9 @@ def _contradictions(machine: Machine, motion: Motion) -> list[Finding]:
         shown = f"a misfit of {100 * np.sqrt(before):.2g} %, and {100 * np.sqrt(left[best]):.2g} % with it undone"
         hint = f"Correct the wiring in the log, or leave the drive out; do not average it in.{others}"
         fault = Fault(f"{h.what}: the car's own motion says so.", where, expected, shown, hint)
-        found.append(_fatal(h.channel, "contradiction", fault, len(motion), motion.t[0], motion.t[-1]))
+        start, end = motion.t[[0, -1]].tolist()
+        finding = Finding(channel=h.channel, kind="contradiction", severity="fatal", count=len(motion), fault=fault)
+        found.append(replace(finding, t_start=start, t_end=end))
         wrench = h.undone(wrench)
     return found
 

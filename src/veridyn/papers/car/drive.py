@@ -25,6 +25,8 @@ from veridyn.mechanics.ground.road import Flat, Road, rough_road
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.papers.car.knowledge import CarKnown, informed
 from veridyn.papers.car.log import CarKinematics, from_log
 from veridyn.papers.car.machine import TEN_ROWS, car_20, estimated_33
@@ -43,6 +45,7 @@ from veridyn.papers.car.simulator.description import (
 )
 from veridyn.papers.car.simulator.run import VehicleRun, drive, to_motion, truth
 from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
 from veridyn.signals.motion import Signals
 
 STEP = 1e-3  # s, of the simulation
@@ -52,6 +55,7 @@ TRAINING = ("varied speed, slow", "varied speed, fast")
 VALIDATION = "sinusoidal steering"
 RAMPS = ("ramp to the left", "ramp to the right")
 BRAKING, STANDING = "braking", "standstill"
+GROWING_S = 40.0  # of the bends that ``veridyn live car`` shows
 # What the instruments would leave on each row, after filtering: chosen, as in a study of the same 33 parameters by others.
 ROW_NOISE: dict[str, float] = {row: 20.0 if row.startswith("z") else 40.0 for row in TEN_ROWS}
 
@@ -269,3 +273,49 @@ def _excitation_of(name: str, s: Solution) -> Excitation:
         if single:
             percent[p.names[c]] = 100.0 * float(deviation) / size
     return Excitation(name, len(s.columns), s.condition_scaled, percent)
+
+
+def saloon(vehicle: Vehicle) -> Machine:
+    """The car of the simulator as its driver knows it, in a few numbers: masses and lengths, and tyres as of any passenger car."""
+    mass, ahead = _mass_and_centre(vehicle)
+    given = {
+        "mass": PriorValue(mass, 20.0),
+        "front": PriorValue(vehicle.wheelbase - ahead),
+        "rear": PriorValue(ahead),
+        "height": PriorValue(0.55),
+        "track": PriorValue(2.0 * vehicle.half_tracks[0]),
+        "front_stiffness": PriorValue(15.0, 4.5, 2.0, 60.0),
+        "rear_stiffness": PriorValue(18.0, 5.4, 2.0, 60.0),
+        "front_friction": PriorValue(1.0, 0.15),
+        "rear_friction": PriorValue(1.0, 0.15),
+        "steering_ratio": PriorValue(vehicle.steering.ratio),
+    }
+    sensors = (Sensor("yaw_rate", "reading", "yaw_rate", 0.003), Sensor("ay", "reading", "ay", 0.1))
+    return car_machine(vehicle.name, given, sensors=sensors)
+
+
+def car_drive(vehicle: Vehicle, rng: np.random.Generator) -> DriveLog:
+    """What a car measures in bends of two frequencies whose size grows to the limit of everyday driving; `sideslip` is the true one."""
+    bends = VehicleManoeuvre(
+        "growing bends",
+        speed=lambda t: 22.0 + 3.0 * np.sin(0.15 * t),
+        steering=lambda t: (0.15 + 0.015 * t) * (np.sin(0.9 * t) + 0.4 * np.sin(2.3 * t)),
+    )
+    run = drive(vehicle, bends, duration=GROWING_S, step=1e-3, every=20)
+    c = np.array([_mass_and_centre(vehicle)[1], 0.0, 0.0])
+    base, w = run.base, run.base.omega
+    assert base.velocity is not None
+    a = base.acceleration + np.cross(base.omega_dot, c) + np.cross(w, np.cross(w, c))
+    v = base.velocity + np.cross(w, c)
+    clean = {"speed": v[:, 0], "steer": run.steering_wheel, "ax": a[:, 0], "ay": a[:, 1], "yaw_rate": w[:, 2]}
+    deviation = {"speed": 0.05, "steer": 0.002, "ax": 0.1, "ay": 0.1, "yaw_rate": 0.003}
+    channels = {name: x + deviation[name] * rng.standard_normal(len(run)) for name, x in clean.items()}
+    sideslip = np.arctan2(v[:, 1], v[:, 0])
+    return DriveLog(t=run.t, channels={**channels, "sideslip": sideslip}, rate=50.0)
+
+
+def _mass_and_centre(vehicle: Vehicle) -> tuple[float, float]:
+    """The whole mass, and how far ahead of the rear axle its centre is."""
+    (front, rear) = (2.0 * (k.mass + w.mass) for k, w in zip(vehicle.carriers, vehicle.wheels, strict=True))
+    mass = vehicle.chassis[9] + front + rear
+    return mass, (vehicle.chassis[6] + front * vehicle.wheelbase) / mass

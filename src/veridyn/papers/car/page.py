@@ -47,11 +47,11 @@ from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.papers.car.study import NAMES, CarStudy, car_study
 from veridyn.papers.car.study_2002 import Study2002, study_2002
 from veridyn.progress import Progress, silent, staged
+from veridyn.report import like, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
-from veridyn.report.words import like, listed, measured, number, percent, unit_text
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.studies.result import Result, fingerprint
 from veridyn.view.meshes import hull

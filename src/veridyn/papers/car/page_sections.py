@@ -11,10 +11,10 @@ from veridyn.papers.car.drive import BRAKING, RAMPS, Excitation
 from veridyn.papers.car.known_2002 import SIXTEEN, TEN_ROWS_2002
 from veridyn.papers.car.study import ERRORS, CarStudy
 from veridyn.papers.car.study_2002 import CHASSIS_ROWS, Study2002, carrying
+from veridyn.report import like, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.insight import budget_blocks
 from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.words import like, listed, measured, number, percent, unit_text
 
 ROWS = {
     "q1": "Force to the right q1",

@@ -11,7 +11,7 @@ is common to the actuators in part. All figures of noise and control are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,9 +27,11 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.papers.hexapod.platform import CONTROL, Control, Platform, PlatformRun, run
+from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 
 Ties = Literal["table", "legs", "none"]
+CIRCLES = (0.3, 0.6, 0.96, 1.2)  # turns a second of the validation circle (chosen; whole numbers of samples each)
 POSE = ("x", "y", "z", "psi", "theta", "phi")
 LEGS = ("l1", "l2", "l3", "l4", "l5", "l6")
 RIGID = ("p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10")
@@ -285,3 +287,41 @@ def tracking_error(
     """Errors (N, 6) of the leg lengths on a circle, from the second turn on, with feed-forward by a model."""
     made, wanted = controlled(task(circle(frequency), 1.0 / frequency, model), turns, noise, rng)
     return (wanted - made.lengths)[len(wanted) // turns :]
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingErrors:
+    """Tracking errors on the circle: for each model (columns) and number of turns a second (rows), the rms over drives and time, m.
+
+    `traces`: for each model, times and the error of the first drive over one turn at the highest speed.
+    """
+
+    models: tuple[str, ...]
+    frequencies: tuple[float, ...]
+    rms: Array
+    traces: dict[str, tuple[Array, Array]]
+
+    def at(self, model: str) -> float:
+        """Of one model at the highest speed."""
+        return float(self.rms[-1, self.models.index(model)])
+
+
+def tracking(
+    models: Mapping[str, Machine | None],
+    noise: SensorNoise,
+    rng: np.random.Generator,
+    frequencies: Sequence[float] = CIRCLES,
+    progress: Progress = silent,
+) -> TrackingErrors:
+    """The circle with feed-forward by each model, at each speed, the same controller and the same kind of noise throughout."""
+    rms = np.zeros((len(frequencies), len(models)))
+    traces: dict[str, tuple[Array, Array]] = {}
+    total = float(rms.size)
+    for i, frequency in enumerate(frequencies):
+        for j, (name, model) in enumerate(models.items()):
+            error = tracking_error(model, frequency, noise, rng)
+            rms[i, j] = np.sqrt(np.mean(error**2))
+            turn = round(3.0 * RATE / frequency)
+            traces[name] = (np.arange(turn) / (3.0 * RATE), error[:turn, 0])
+            progress("circles with feed-forward", float(i * len(models) + j + 1), total)
+    return TrackingErrors(tuple(models), tuple(frequencies), rms, traces)

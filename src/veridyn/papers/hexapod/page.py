@@ -28,11 +28,11 @@ from veridyn.papers.hexapod.trials import (
     growth_blocks,
     scan_blocks,
 )
+from veridyn.report import like, measured, number
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.excitation import trajectory_figure
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
-from veridyn.report.words import like, measured, number
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
 

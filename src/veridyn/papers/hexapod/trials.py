@@ -48,9 +48,9 @@ from veridyn.papers.hexapod.machine import (
     truth,
 )
 from veridyn.progress import Progress, silent
+from veridyn.report import measured, number
 from veridyn.report.blocks import Block, Figure, Table, Text
 from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.words import measured, number
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 
 FREQUENCY, HARMONICS, RATE = 0.32, 5, 160.0  # Hz, harmonics of the design, Hz of the log: 500 samples a period

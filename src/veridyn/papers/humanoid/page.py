@@ -29,11 +29,11 @@ from veridyn.papers.humanoid.study import (
     truth_of,
 )
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed
+from veridyn.report import listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, bars, curves
-from veridyn.report.words import listed, measured, number, percent, unit_text
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene

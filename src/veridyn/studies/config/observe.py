@@ -16,8 +16,8 @@ from veridyn.mechanics.single_track import READINGS
 from veridyn.model.graph import Formulation
 from veridyn.model.single_track import CarNoise
 from veridyn.observe.filters.filter import Filter, Late
+from veridyn.observe.measurements import InputHold
 from veridyn.observe.observation import Kind
-from veridyn.observe.readings import InputHold
 from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection

@@ -36,11 +36,12 @@ from veridyn.signals.drive import (
     binned,
     coast_down,
     common_clock,
+    drive_faults,
+    position_format_fault,
     roll_distribution,
     roll_gradients,
     wheel_scales,
 )
-from veridyn.signals.drive_checks import drive_faults, position_format_fault
 from veridyn.studies.config.log import TableSettings
 from veridyn.studies.config.observe import CarIdentifyFile, CarNoiseSettings, CarStudyFile, FilterSettings
 from veridyn.studies.config.study import Loaded

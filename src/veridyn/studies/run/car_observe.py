@@ -16,7 +16,7 @@ from veridyn.identify.estimators.innovations import Innovations, exchanged_axles
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import CarNoise, uncertain, with_tyre
-from veridyn.observe.car.observation import CarObservation, follow_car, observed_car, run_car
+from veridyn.observe.car.observation import CarObservation, observed_car, run_car
 from veridyn.observe.car.system import PathNoise, lateral_measurements, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
@@ -26,6 +26,7 @@ from veridyn.observe.filters.run import run, smooth
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Reading
 from veridyn.observe.result import Estimates, Track
+from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import CHANNELS, DriveLog, wheel_scales
 from veridyn.studies.config.observe import CarObserveFile
@@ -174,8 +175,8 @@ def _lateral(
     study, log = loaded.study, lateral_measurements(drive, own)
     log = withhold(loaded, log, log.names, [0.0] * len(log.names))
     log = log.without_repeats(study.filter.frozen_after)
-    drifts = own.parameters.drifts
-    whole = follow_car(how, own, log, noise, study.estimate, drifts=drifts, progress=progress)
+    settings = ObserveSettings(process_noise=noise, parameters=study.estimate)
+    whole = run_car(how, observed_car(own, settings, log), log, progress)
     kept = whole.t >= first
     virtual = {
         n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
@@ -196,7 +197,8 @@ def _linear_sideslip(noise: CarNoise, car: Machine, drive: DriveLog) -> Array:
     """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness of `car`."""
     noise, linear = replace(noise, slip_error=LINEAR_NOISE, bank=LINEAR_NOISE), with_tyre(car, "linear")
     log = lateral_measurements(drive, linear)
-    found = run_car(EKF(), observed_car(linear, noise, log, consider=False), log, noise)
+    settings = ObserveSettings(process_noise=noise, consider=False, drifts=False)
+    found = run_car(EKF(), observed_car(linear, settings, log), log)
     return np.arctan(found.reduced[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
 
 

@@ -5,7 +5,8 @@ Its limits are the study's own, and those of a URDF where it leaves them out; a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,6 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationWarning, did_you_mean, warn
-from veridyn.files.controllers import joint_trajectory
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.files.machine.urdf_shapes import PACKAGES, urdf_capsules
 from veridyn.files.yaml_reader import Place
@@ -368,3 +368,31 @@ def _start(loaded: Loaded[ExciteFile], plant: Plant) -> Array | None:
         what = f"no place is given for {', '.join(missing)}, and the machine stands somewhere."
         raise loaded.error_at(("motion", "start"), what)
     return x
+
+
+def joint_trajectory(
+    names: Sequence[str], t: Array, q: Array, qd: Array, qdd: Array, effort: Array | None = None
+) -> str:
+    """The ROS message trajectory_msgs/JointTrajectory of samples (N,) and (N, n) of the joints `names`: YAML, one point a line.
+
+    The names are those of ROS 2: header.stamp and time_from_start have sec and nanosec. Positions in rad or m, velocities and accelerations
+    per second and second squared, efforts in N*m or N; an empty list where none are known.
+    """
+    lines = [
+        "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
+        f"joint_names: {json.dumps(list(names))}",
+        "points:",
+    ]
+    for k, time in enumerate(t):
+        sec, nanosec = divmod(round(1e9 * float(time)), 1_000_000_000)
+        forces = "[]" if effort is None else _floats(effort[k])
+        lines.append(
+            f"- {{positions: {_floats(q[k])}, velocities: {_floats(qd[k])}, accelerations: {_floats(qdd[k])}, effort: {forces}, "
+            f"time_from_start: {{sec: {sec}, nanosec: {nanosec}}}}}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _floats(values: Array) -> str:
+    """Numbers with a decimal point, which YAML 1.1 needs to read them as floats: 1e-05 without one is text."""
+    return "[" + ", ".join(f"{v:.9f}" for v in values) + "]"

@@ -36,9 +36,8 @@ from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closing import loops_at
 from veridyn.mechanics.tree.of_machine import bodies_of, tree_of
 from veridyn.mechanics.tree.weld import welded
-from veridyn.model.elements.element import Element
+from veridyn.model.elements.element import Element, LawTable
 from veridyn.model.elements.kinds import NAN
-from veridyn.model.elements.table_law import LawTable
 from veridyn.model.graph import GRAVITY, Formulation
 from veridyn.model.link import Link
 from veridyn.model.load import Transmission

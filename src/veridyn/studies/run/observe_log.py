@@ -25,8 +25,7 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import OWN_DEVIATION, Measurements, Status, clock_faults
-from veridyn.observe.readings import AVAILABLE
+from veridyn.observe.measurements import AVAILABLE, OWN_DEVIATION, Measurements, Status, clock_faults
 from veridyn.observe.result import Estimates
 from veridyn.signals.clock_offset import offset_findings, sensor_clock_offsets
 from veridyn.signals.findings import Finding

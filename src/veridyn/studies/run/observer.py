@@ -27,12 +27,11 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements
+from veridyn.observe.measurements import Measurements, measurements_of
 from veridyn.observe.observation import Observation, Virtual, quantity_of
 from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import measurements_of
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.observe import ObserveFile, PlaceSettings

@@ -24,9 +24,17 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds
-from veridyn.simulate.car import ACTING, LONGEST_STEP_S, Steered, SteeredRun, car_truth, steered_run
 from veridyn.simulate.imperfection import Imperfection, imperfections_of, mechanism_truth, own_sensors, wrapped
-from veridyn.simulate.simulator import Prescribed, exact
+from veridyn.simulate.simulator import (
+    ACTING,
+    LONGEST_STEP_S,
+    Prescribed,
+    Steered,
+    SteeredRun,
+    car_truth,
+    exact,
+    steered_run,
+)
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
