@@ -36,7 +36,7 @@ from veridyn.mechanics.natural.description.mechanism_check import mechanism_sens
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
-from veridyn.mechanics.tree.readout import SensorTable
+from veridyn.mechanics.tree.readout import SensorOutputs
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Torque
@@ -49,7 +49,7 @@ STANDSTILL = 1e-9  # m/s, below which there is no course
 
 
 @dataclass(frozen=True, eq=False)
-class Readout(SensorTable):
+class Readout(SensorOutputs):
     """The table of all sensors of a mechanism: `a` (r, n+1), `G` and `D` (r, n+1, n).
 
     Row j is output j; that of a heading is its x component, and `other` (m,) the row of its y component, −1 of all else.
@@ -78,7 +78,7 @@ class Readout(SensorTable):
         return self._turned(found) + self.bias
 
     def _turned(self, found: Array) -> Array:
-        """SensorTable (…, m) from rows (…, r): headings are angles of two."""
+        """SensorOutputs (…, m) from rows (…, r): headings are angles of two."""
         out, at = found[..., : len(self.names)].copy(), np.flatnonzero(self.other >= 0)
         out[..., at] = np.arctan2(found[..., self.other[at]], found[..., at])
         return out

@@ -39,7 +39,7 @@ MOVE = ("rate", "velocity", "gyroscope", "accelerometer")  # kinds whose reading
 
 
 @dataclass(frozen=True, eq=False)
-class SensorTable:
+class SensorOutputs:
     """What sensors read: `names` (m,) and `units` of the outputs, the `sensors`, and `owner` (m,), the number of each output's sensor."""
 
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class SensorTable:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeReadout(SensorTable):
+class TreeReadout(SensorOutputs):
     """All sensors of a tree.
 
     `outputs` (m,) are the same as numbers. `engine` "numpy" is the reference: the recursion on arrays for readings, the graph evaluated
