@@ -15,7 +15,7 @@ import numpy as np
 
 from veridyn.files.controllers import CONVENTIONS
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.diagnosis.mistake import Mistake
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
 from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import identification_page, page

@@ -235,6 +235,11 @@ def squares(r: Array) -> Array:
     return np.asarray(np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny), dtype=np.float64)
 
 
+def share(residual: Array) -> float:
+    """√(mean over rows of ‖r_j‖²) of residuals (rows, N) that are relative already."""
+    return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
+
+
 def independent_share(correlation: float) -> float:
     """Which share of samples with this correlation of neighbours is as good as independent: (1 − a)/(1 + a) of an autoregression."""
     return (1.0 - correlation) / (1.0 + correlation)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.diagnosis.causes import Cause
-from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence, share
+from veridyn.identify.diagnosis.columns import share
+from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence
 from veridyn.identify.diagnosis.geometry import PASSES
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S, Samples

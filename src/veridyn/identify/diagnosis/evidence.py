@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments, columns_of, independent, squares
+from veridyn.identify.diagnosis.columns import (
+    Columns,
+    Equations,
+    SecondMoments,
+    columns_of,
+    independent,
+    share,
+    squares,
+)
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.loops.assembly import splitting
@@ -217,11 +225,6 @@ class Evidence:
         each = count * np.log(ratio) * (1.0 - columns / total)
         return float(each.sum()) if each.min() > -STRONG else min(0.0, float(each.sum()))
 
-    @property
-    def equations_count(self) -> int:
-        """Of rows and samples."""
-        return len(self.rows) * len(self.motion)
-
     def replaced(
         self,
         kind: str,
@@ -354,11 +357,6 @@ def _sizes(y: Array, parts: Array) -> Array:
     """‖y_j‖ of each row (rows,), or what known parameters ask of it where that is more; one where neither is anything."""
     sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(parts, axis=1))
     return np.where(sizes > 0.0, sizes, 1.0)
-
-
-def share(residual: Array) -> float:
-    """√(mean over rows of ‖r_j‖²) of residuals (rows, N) that are relative already."""
-    return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
 
 
 def drives_of(machine: Machine) -> dict[str, str]:
