@@ -154,6 +154,10 @@ class Equations:
         x = _leastsquares(flat, self.y.ravel())
         return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
 
+    def error(self) -> float:
+        """What least squares leaves, as a share."""
+        return share(self.solved()[1])
+
 
 def _leastsquares(A: Array, y: Array) -> Array:
     norms = np.linalg.norm(A, axis=0)

@@ -91,7 +91,7 @@ def _step(e: Evidence) -> Delays:
         j = e.rows.index(row)
         late[j, :, k] = -e.force_rates[:, names.index(row)] / equations.sizes[j]
     seconds, left = equations.solved(late)
-    before = share(equations.solved()[1])
+    before = equations.error()
     if np.abs(seconds).max() > LONGEST_DELAY_S:
         return Delays(dict.fromkeys(measured, 0.0), before, before)
     return Delays(dict(zip(measured, seconds.tolist(), strict=True)), before, share(left))

@@ -20,15 +20,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError
-from veridyn.identify.diagnosis.columns import (
-    Columns,
-    Equations,
-    SecondMoments,
-    columns_of,
-    independent,
-    share,
-    squares,
-)
+from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments, columns_of, independent, squares
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.loops.assembly import splitting
@@ -130,7 +122,7 @@ class Evidence:
 
     def error(self, machine: Machine | None = None, motion: Motion | None = None) -> float:
         """What least squares leaves, as a share."""
-        return share(self.equations(machine, motion).solved()[1])
+        return self.equations(machine, motion).error()
 
     def likelihoods(self, others: Sequence[Replacement]) -> list[float]:
         """2 Δ log L of each model over the data as they are; the columns of their motions are computed together.

@@ -185,7 +185,7 @@ def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float) -> Misp
         axis="xyz"[k % 3],
         turned=k >= 3,
         amount=amount,
-        error=share(e.equations(*closed).solved()[1]),
+        error=e.equations(*closed).error(),
         machine=closed[0],
         motion=closed[1],
         loop=end.joint if end.cut else "",
