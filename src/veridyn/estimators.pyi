@@ -11,14 +11,14 @@ from veridyn.identify.diagnosis.explain import Explanation as Explanation
 from veridyn.identify.diagnosis.explain import explain as explain
 from veridyn.identify.diagnosis.replacements import find_mistakes as find_mistakes
 from veridyn.identify.drives.drive_excitation import DriveExcitation as DriveExcitation
+from veridyn.identify.drives.drive_excitation import DrivePlan as DrivePlan
 from veridyn.identify.drives.drive_excitation import DriveRange as DriveRange
 from veridyn.identify.drives.drive_excitation import design_drive_commands as design_drive_commands
+from veridyn.identify.drives.drive_method import DriveRun as DriveRun
 from veridyn.identify.drives.drive_method import Drives as Drives
-from veridyn.identify.drives.drive_plan import DrivePlan as DrivePlan
 from veridyn.identify.drives.drive_result import DriveEstimate as DriveEstimate
 from veridyn.identify.drives.drive_result import DriveReplay as DriveReplay
 from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit
-from veridyn.identify.drives.drive_run import DriveRun as DriveRun
 from veridyn.identify.estimator import OLS as OLS
 from veridyn.identify.estimator import WLS as WLS
 from veridyn.identify.estimators.feasible import Consistent as Consistent

@@ -16,7 +16,7 @@ import pytest
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
-from veridyn.identify.diagnosis.mistake import Mistake
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder, LadderStep
 from veridyn.identify.selection import EliminationStep, Essential
 from veridyn.model.graph import Body

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from studies.small_arm import small_study
-from veridyn.identify.diagnosis.mistake import CONTRADICTION
-from veridyn.identify.found_cause import FoundCause
+from veridyn.identify.found_cause import CONTRADICTION, FoundCause
 from veridyn.identify.validation import Validation
 from veridyn.report.blocks import Verdict
 from veridyn.report.verdict import verdict

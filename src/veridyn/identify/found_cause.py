@@ -1,11 +1,15 @@
-"""What a diagnosis found against a fit: a cause, its place, how much of it there is, and the evidence."""
+"""What a diagnosis found against a fit: a cause, its place, how much there is of it, the evidence; and a mistake as a check reports it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from veridyn.errors import Fault
+
 NAN = float("nan")
+CONTRADICTION = "rows contradict"  # the kind of rows that together leave more unexplained than each by itself
+UNEXPLAINED = "unexplained"  # of rows whose forces are left over for the most part, whatever the cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +45,25 @@ class FoundCause:
         """What `result.json` keeps: all but the message, alternatives as {cause, place}."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "message"}
         return own | {"alternatives": [{"cause": cause, "place": place} for cause, place in self.alternatives]}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """`kind`: the cause in one or two words; `fault`: the possible mistake, where, and the evidence for it; `measured`: the same in
+    numbers, where there are some."""
+
+    kind: str
+    fault: Fault
+    measured: FoundCause | None = None
+
+    def finding(self, rank: int) -> FoundCause:
+        """As one of several."""
+        own = self.measured or FoundCause(cause=self.kind, place=self.fault.where, rank=rank)
+        return replace(own, rank=rank, message=str(self.fault))
+
+    @classmethod
+    def of(cls, kind: str, what: str, where: str, expected: str = "", found: str = "", hint: str = "") -> Mistake:
+        return cls(kind, Fault(what, where, expected, found, hint))
+
+    def __str__(self) -> str:
+        return str(self.fault)

@@ -198,7 +198,7 @@ def validate(
         given = dict.fromkeys(changed(settings or IdentifySettings()), True)
         return validate_car(fit, data, by, progress, rows=rows, executor=executor, **given)
     if isinstance(fit, Fit) and fit.estimator == Drives.title:
-        from veridyn.identify.drives.validate_drives import validate_drives  # here: it brings the compiler along
+        from veridyn.identify.drives.drive_result import validate_drives  # here: it brings the compiler along
 
         given = dict.fromkeys(changed(settings or IdentifySettings()), True)
         return validate_drives(fit, data, by, progress, rows=rows, executor=executor, **given)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.diagnosis.mistake import Mistake
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
 from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict

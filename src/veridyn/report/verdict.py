@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from veridyn.identify.diagnosis.mistake import CONTRADICTION
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
+from veridyn.identify.found_cause import CONTRADICTION
 from veridyn.report import count, listed, number, percent, unit_text
 from veridyn.report.blocks import Block, Section, Table, Text, Verdict
 from veridyn.studies.identification import IdentificationStudy

@@ -1,7 +1,9 @@
-"""Questions that find mistakes; the same mistakes through the public door stand in tests/cli/test_damaged.py."""
+"""Questions that find mistakes; the same mistakes through the public door stand in tests/cli/test_damaged.py. Positions
+that change places, or their sign, from a moment on are named with that moment, on logs that Pinocchio made."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +13,25 @@ import pytest
 from scipy.signal import lfilter
 
 import veridyn as vd
-from strangers.pinocchio_logs import fourier
+from strangers import untold_structure as u
+from strangers.pinocchio_logs import fourier, machine
 from studies.bench_evidence import bench_evidence, permuted
 from studies.bench_robot import robot
 from studies.closed_bench import MACHINES
 from studies.closed_bench import moved as moved_loop
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.geometry import other_gearings
-from veridyn.identify.diagnosis.mistake import Mistake
-from veridyn.identify.diagnosis.replacements import best_factor, find_mistakes, omitted
+from veridyn.identify.diagnosis.replacements import (
+    SWAPPED,
+    TURNED,
+    best_factor,
+    exchanged_positions,
+    find_mistakes,
+    omitted,
+)
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import DiagnosisSettings
 from veridyn.mechanics.tree.elsewhere import ends_of, moved
 
 
@@ -150,3 +161,36 @@ def test_gears_are_named_where_friction_is_most_of_the_force(seed: int, step: in
         assert found[0].kind == g.kind
         alike = found[0].finding(1).alternatives
         assert (g.kind, g.where) in {(m.kind, m.fault.where) for m in found} | set(alike)
+
+
+ROWS = ("q1", "q2", "q3", "q4")
+
+
+def found_in(swap: tuple[int, ...], moment: float) -> tuple[list[str], list[str]]:
+    """Causes and messages of a log whose positions are exchanged from a moment on; no swap where there are none."""
+    robot, made = machine(u.four_joints()), u.untold(u.unchanged, 0, 0.0, 100)
+    q = made.measured_q.copy()
+    late = made.t >= moment
+    if len(swap) == 2:
+        q[np.ix_(late, list(swap))] = q[np.ix_(late, list(reversed(swap)))]
+    elif swap:
+        q[late, swap[0]] *= -1.0
+    motion = vd.motion(robot, replace(made, measured_q=q).log, vd.Signals(lowpass=20.0, trim=0.2, inspection="off"))
+    fit = vd.identify(robot, motion, diagnose="off")
+    found = exchanged_positions(fit, [motion], ROWS, DiagnosisSettings())
+    return [m.kind for m in found], [str(m) for m in found]
+
+
+@pytest.mark.parametrize(("swap", "moment"), [((1, 2), 10.0), ((0, 3), 14.0), ((2,), 6.0)])
+def test_it_is_named_with_its_moment(swap: tuple[int, ...], moment: float) -> None:
+    kinds, messages = found_in(swap, moment)
+    assert kinds == [SWAPPED if len(swap) == 2 else TURNED]
+    assert all(f"'q{k + 1}'" in messages[0] for k in swap)
+    said = re.search(r"from t = ([\d.]+) s", messages[0])
+    assert said is not None
+    # the trim of 0.2 s may move the origin of the clock; the filter of 20 Hz spreads a jump over some 50 ms
+    assert abs(float(said[1]) - moment) < 0.25
+
+
+def test_a_log_in_order_has_none() -> None:
+    assert found_in((), 0.0) == ([], [])

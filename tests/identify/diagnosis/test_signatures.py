@@ -17,11 +17,11 @@ from strangers.pinocchio_logs import machine
 from veridyn.errors import Fault, IdentificationWarning
 from veridyn.identify.diagnosis.causes import KINDS, Cause, Damage, words_of
 from veridyn.identify.diagnosis.fit_check import with_traces
-from veridyn.identify.diagnosis.mistake import UNEXPLAINED, Mistake
 from veridyn.identify.diagnosis.questions import Answer, Questions
 from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signatures import deciding_recording, distinct, examine, most_likely, signature_mistakes
+from veridyn.identify.found_cause import UNEXPLAINED, Mistake
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion

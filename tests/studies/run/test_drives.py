@@ -104,7 +104,7 @@ def test_a_limit_that_is_missed(folder: Path, tmp_path: Path):
 
 
 def test_logs_with_other_gains_and_loads_join(folder: Path, tmp_path: Path):
-    """kd and viscous friction, which one log leaves open, as in tests/identify/drives/test_drive_run.py; the truth is MuJoCo's."""
+    """kd and viscous friction, which one log leaves open, as in tests/identify/drives/test_drive_method.py; the truth is MuJoCo's."""
     (folder / "loaded").mkdir()
     leg(folder / "loaded", 0.6)
     log = recorded(6.0, 1, kd=2.0, mass=0.6)

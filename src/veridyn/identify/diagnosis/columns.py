@@ -154,6 +154,10 @@ class Equations:
         x = _leastsquares(flat, self.y.ravel())
         return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
 
+    def error(self) -> float:
+        """What least squares leaves, as a share."""
+        return share(self.solved()[1])
+
 
 def _leastsquares(A: Array, y: Array) -> Array:
     norms = np.linalg.norm(A, axis=0)
@@ -233,6 +237,11 @@ def _solved(gram: Array, right: Array) -> Array:
 def squares(r: Array) -> Array:
     """‖r_j‖² of each row, never zero."""
     return np.asarray(np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny), dtype=np.float64)
+
+
+def share(residual: Array) -> float:
+    """√(mean over rows of ‖r_j‖²) of residuals (rows, N) that are relative already."""
+    return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
 
 
 def independent_share(correlation: float) -> float:

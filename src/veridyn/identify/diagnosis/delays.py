@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.diagnosis.causes import Cause
-from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence, share
+from veridyn.identify.diagnosis.columns import share
+from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence
 from veridyn.identify.diagnosis.geometry import PASSES
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S, Samples
@@ -90,7 +91,7 @@ def _step(e: Evidence) -> Delays:
         j = e.rows.index(row)
         late[j, :, k] = -e.force_rates[:, names.index(row)] / equations.sizes[j]
     seconds, left = equations.solved(late)
-    before = share(equations.solved()[1])
+    before = equations.error()
     if np.abs(seconds).max() > LONGEST_DELAY_S:
         return Delays(dict.fromkeys(measured, 0.0), before, before)
     return Delays(dict(zip(measured, seconds.tolist(), strict=True)), before, share(left))

@@ -122,7 +122,7 @@ class Evidence:
 
     def error(self, machine: Machine | None = None, motion: Motion | None = None) -> float:
         """What least squares leaves, as a share."""
-        return share(self.equations(machine, motion).solved()[1])
+        return self.equations(machine, motion).error()
 
     def likelihoods(self, others: Sequence[Replacement]) -> list[float]:
         """2 Δ log L of each model over the data as they are; the columns of their motions are computed together.
@@ -216,11 +216,6 @@ class Evidence:
             return 0.0
         each = count * np.log(ratio) * (1.0 - columns / total)
         return float(each.sum()) if each.min() > -STRONG else min(0.0, float(each.sum()))
-
-    @property
-    def equations_count(self) -> int:
-        """Of rows and samples."""
-        return len(self.rows) * len(self.motion)
 
     def replaced(
         self,
@@ -354,11 +349,6 @@ def _sizes(y: Array, parts: Array) -> Array:
     """‖y_j‖ of each row (rows,), or what known parameters ask of it where that is more; one where neither is anything."""
     sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(parts, axis=1))
     return np.where(sizes > 0.0, sizes, 1.0)
-
-
-def share(residual: Array) -> float:
-    """√(mean over rows of ‖r_j‖²) of residuals (rows, N) that are relative already."""
-    return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
 
 
 def drives_of(machine: Machine) -> dict[str, str]:

@@ -31,8 +31,6 @@ from veridyn.identify.diagnosis.evidence import (
     Evidence,
     evidence,
 )
-from veridyn.identify.diagnosis.exchanged import exchanged_positions
-from veridyn.identify.diagnosis.mistake import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.identify.diagnosis.plausible import (
     EQUAL_CORRELATION,
     WRONG_SIGNS,
@@ -42,13 +40,14 @@ from veridyn.identify.diagnosis.plausible import (
     slow_clock,
 )
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
-from veridyn.identify.diagnosis.replacements import find_mistakes, most_left
+from veridyn.identify.diagnosis.replacements import exchanged_positions, find_mistakes, most_left
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.diagnosis.structure import LATE_FORCE, quantised
 from veridyn.identify.estimator import OLS, WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.found_cause import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.identify.gains import estimated_gains
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit

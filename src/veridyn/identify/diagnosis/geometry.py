@@ -31,8 +31,8 @@ from scipy.optimize import least_squares
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import ZERO_COLUMN
-from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING, Equations
-from veridyn.identify.diagnosis.evidence import FEW_SAMPLES, Evidence, Replacement, share
+from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING, Equations, share
+from veridyn.identify.diagnosis.evidence import FEW_SAMPLES, Evidence, Replacement
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
@@ -185,7 +185,7 @@ def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float) -> Misp
         axis="xyz"[k % 3],
         turned=k >= 3,
         amount=amount,
-        error=share(e.equations(*closed).solved()[1]),
+        error=e.equations(*closed).error(),
         machine=closed[0],
         motion=closed[1],
         loop=end.joint if end.cut else "",

@@ -44,7 +44,6 @@ from veridyn.identify.diagnosis.columns import DIFFERENCE
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.few_levels import few_levels
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.questions import BEHIND_REVERSALS, Answer, Questions
 from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
@@ -73,7 +72,7 @@ from veridyn.identify.diagnosis.trace_noise import (
     passed_variance,
 )
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA
-from veridyn.identify.found_cause import FoundCause
+from veridyn.identify.found_cause import FoundCause, Mistake
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings

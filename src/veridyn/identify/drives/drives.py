@@ -21,10 +21,9 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of, part_of
 from veridyn.identify.drives.drive_log import DriveRecord, drive_records
-from veridyn.identify.drives.drive_method import Drives
+from veridyn.identify.drives.drive_method import Drives, machines_of_runs
 from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
-from veridyn.identify.drives.drive_run import machines_of_runs
-from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
+from veridyn.identify.drives.drive_search import DriveMinimum, DrivePosterior, DriveProblem, posterior
 from veridyn.identify.drives.drive_unknowns import (
     LOAD,
     PRESLIDING,
@@ -37,7 +36,6 @@ from veridyn.identify.drives.drive_unknowns import (
     start_unknowns,
 )
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, with_columns, without_columns
-from veridyn.identify.drives.posterior import DrivePosterior, posterior
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport

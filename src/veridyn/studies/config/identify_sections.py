@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from veridyn.identify.drives.drive_method import DEFAULT_KEYS, Drives
-from veridyn.identify.drives.drive_run import DriveRun
+from veridyn.identify.drives.drive_method import DEFAULT_KEYS, DriveRun, Drives
 from veridyn.identify.flexible.result import FlexibleSettings
 from veridyn.model.machine import Machine
 from veridyn.studies.config.identify import (

@@ -20,8 +20,7 @@ from veridyn.files.machine.load import MJCF_ENDINGS
 from veridyn.files.machine.mjcf import mjcf_limits
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.files.machine.urdf_reader import UrdfLimits
-from veridyn.identify.drives.drive_excitation import DriveRange, design_drive_commands
-from veridyn.identify.drives.drive_plan import DrivePlan
+from veridyn.identify.drives.drive_excitation import DrivePlan, DriveRange, design_drive_commands
 from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
 from veridyn.identify.drives.drives import identify_drives
 from veridyn.identify.flexible.result import FlexibleFit

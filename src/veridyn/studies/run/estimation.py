@@ -21,8 +21,8 @@ from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, d
 from veridyn.files.archive import save
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.diagnosis.delays import Delays
-from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimate import ESTIMATORS
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation

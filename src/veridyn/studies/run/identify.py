@@ -26,13 +26,13 @@ from veridyn.identify.diagnosis.fit_check import (
     traces_of,
     with_traces,
 )
-from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.replacements import omitted
 from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.selection import EssentialRule

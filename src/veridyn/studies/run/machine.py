@@ -28,8 +28,8 @@ from veridyn.files.archive import load
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_reader import Place
-from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimators.prior import GROUPS, group_of
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.logged import Logged
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.loops.assembly import splitting

@@ -16,8 +16,8 @@ from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning,
 from veridyn.identify.base import base_parameters
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
 from veridyn.identify.diagnosis.delays import Delays, without_delays
-from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.plausible import measured_rates
+from veridyn.identify.found_cause import Mistake
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones

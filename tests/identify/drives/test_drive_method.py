@@ -11,7 +11,7 @@ from tests.identify.drives.mujoco_leg import KD, KP, TRUTH, leg, recorded
 
 import veridyn as vd
 from veridyn.errors import IdentificationError
-from veridyn.identify.drives.drive_run import DriveRun, machines_of_runs
+from veridyn.identify.drives.drive_method import DriveRun, machines_of_runs
 
 OTHER_KD, LOADED = 2.0, 0.6  # N*m*s/rad, kg
 
