@@ -75,9 +75,6 @@ RELAXATION_S = 0.15  # s: a relaxation length of .5 m at 3.5 m/s
 MASS_KG, WHEELBASE_M = 1378.3, 2.715  # of the whole buggy
 STEP = 2e-3  # s, that of the sensors
 REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
-EXACT_REFRESH = (
-    2  # the same of filters whose covariance moves as the machine does: errors differ by less than 1 % from those of 1
-)
 SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
 SPINS = tuple(f"spin_{c}" for c in CORNERS)
 SPRUNG = ("base.z", "base.roll", "base.pitch", *SUSPENSIONS)
@@ -253,23 +250,23 @@ def force_observer(model_error: BuggyModelError | None = MODEL_ERROR) -> BuggyOb
         noise = ProcessNoise(
             start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
         )
-        return BuggyObserver(word="force", method=ForceErrorEKF(refresh=EXACT_REFRESH), noise=noise, unknown=PUSHED)
+        return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
     tyres, mass = STIFFNESS_SIGMA * MASS_KG * 1.0, MASS_SIGMA * MASS_KG * 1.0
     sizes = {"base.x": mass, "base.y": tyres, "base.yaw": tyres * WHEELBASE_M / 2.0}
     walk = {name: sizes[name] ** 2 / RELAXATION_S if name in sizes else 3.0**2 for name in PUSHED}
     noise = replace(model_error.noise(), force=walk, start_force=first)
-    return BuggyObserver(word="force", method=ForceErrorEKF(refresh=EXACT_REFRESH), noise=noise, unknown=PUSHED)
+    return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
 
 
 def best_observer(model_error: BuggyModelError | None = MODEL_ERROR) -> BuggyObserver:
-    """Derivatives of the step itself, and the rolling resistance of each tyre estimated with the state.
+    """Exact derivatives, and the rolling resistance of each tyre estimated with the state.
 
     `model_error`: what the model does not know besides; None where the truth has the equations and numbers of the model.
     """
     rounding = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=3e-9, start_element=1e-4)
     noise = rounding if model_error is None else model_error.noise()
     resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
-    return BuggyObserver(word="ekf", method=EKF(refresh=EXACT_REFRESH), noise=noise, parameters=resistances, edges=True)
+    return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances, edges=True)
 
 
 def observers(model_error: BuggyModelError | None = MODEL_ERROR) -> dict[str, BuggyObserver]:

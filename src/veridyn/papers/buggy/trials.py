@@ -36,7 +36,6 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.papers.buggy.drive import DRIVES, BuggyDrive, BuggyTruth, brake_channels, driven
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
-    EXACT_REFRESH,
     MODEL_ERROR,
     REFRESH,
     STANDING_SIGMA,
@@ -288,7 +287,7 @@ class FaultRun:
 def fault_runs(model: Machine, truth: BuggyTruth, seed: int, workers: Workers | None = None) -> Iterator[FaultRun]:
     """One run without a fault, then one for each."""
     # The truth has the model's own equations: what the observer reports is a fault, and no error of the model.
-    observer = replace(best_observer(model_error=None), method=EKF(gate=FAULT_GATE, refresh=EXACT_REFRESH), edges=False)
+    observer = replace(best_observer(model_error=None), method=EKF(gate=FAULT_GATE), edges=False)
     start, begins = standing_start(model), round(FAULT_BEGINS_SHARE * float(truth.t[-1]), 2)
     log = truth.log(np.random.default_rng([seed, 5]), model.sensors)
 
