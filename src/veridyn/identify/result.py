@@ -392,7 +392,7 @@ class Fit:
         (n, p) array
             Standard parameters in the order and units of ``fit.described.parameters``. They are drawn from the Gaussian of the estimate,
             restricted to machines whose bodies have a possible inertia and whose friction, stiffness and rotors are not negative
-            (:mod:`veridyn.identify.delivery`). With a prior the Gaussian is the posterior of all parameters. Without one only the
+            (:mod:`veridyn.identify.draws`). With a prior the Gaussian is the posterior of all parameters. Without one only the
             leading parameter of each group varies; other members, and what the motion did not excite, keep the tree's values.
 
         Raises
@@ -406,7 +406,7 @@ class Fit:
         >>> sets = fit.draws(3, np.random.default_rng(1))
         >>> machines = [fit.machine().with_parameters(phi) for phi in sets]
         """
-        return above("veridyn.identify.delivery", "parameter_draws")(self, n, rng)
+        return above("veridyn.identify.draws", "parameter_draws")(self, n, rng)
 
     def __repr__(self) -> str:
         return f"Fit({self.described.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"

@@ -12,7 +12,7 @@ from scipy import stats
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.delivery import _gaussian, _Physical, _rejection, _slice, _start, physical_sets
+from veridyn.identify.draws import _gaussian, _Physical, _rejection, _slice, _start, physical_sets
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.estimators.prior import Prior, prior_moments
