@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import Bound, Matrix, Numbers, Vector, address_of, core, kept, opened
+from veridyn.mechanics.tree.steps.states import turn_between
 from veridyn.observe.filters.compiled_step import (
     REFERENCE,
     ROUNDING,
@@ -217,20 +218,7 @@ def _difference(s: LinearFilter, x: Array, out: Array) -> None:
         k = s.first + i - freedoms
         out[i] = x[k] - about[k]
     if freedoms > 3 and s.places[3] < 0:
-        _turn(about[3:7], x[3:7], out[3:6])
-
-
-@core
-def _turn(a: Array, b: Array, out: Array) -> None:
-    """The rotation vector of the turn from the unit quaternion a to b, in the axes of a."""
-    w = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
-    out[0] = a[0] * b[1] - a[1] * b[0] - a[2] * b[3] + a[3] * b[2]
-    out[1] = a[0] * b[2] - a[2] * b[0] - a[3] * b[1] + a[1] * b[3]
-    out[2] = a[0] * b[3] - a[3] * b[0] - a[1] * b[2] + a[2] * b[1]
-    sine = np.sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2])
-    scale = 2.0 * np.arctan2(sine, abs(w)) / sine if sine > 0.0 else 2.0
-    for i in range(3):
-        out[i] *= scale if w >= 0.0 else -scale
+        turn_between(about[3:7], x[3:7], out[3:6])
 
 
 class LinearStep(MachineStep):

@@ -46,7 +46,7 @@ from veridyn.mechanics.tree.steps.record import (
     Z,
     call_step,
 )
-from veridyn.mechanics.tree.steps.states import state_error
+from veridyn.mechanics.tree.steps.states import state_error, turn_between
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.filter import Passing, starting_belief
@@ -209,16 +209,7 @@ def _error(I: Numbers, qa: Array, va: Array, qb: Array, vb: Array, e: Array) -> 
         first = 6
         for i in range(3):
             e[i] = qa[i] - qb[i]
-        # The turn of b⁻¹ a, with the shorter way round.
-        w, x, y, z = qb[3], -qb[4], -qb[5], -qb[6]
-        s = w * qa[3] - x * qa[4] - y * qa[5] - z * qa[6]
-        e[3] = w * qa[4] + x * qa[3] + y * qa[6] - z * qa[5]
-        e[4] = w * qa[5] + y * qa[3] + z * qa[4] - x * qa[6]
-        e[5] = w * qa[6] + z * qa[3] + x * qa[5] - y * qa[4]
-        half = np.sqrt(e[3] * e[3] + e[4] * e[4] + e[5] * e[5])
-        factor = 2.0 * np.arctan2(half, abs(s)) / half if half > 0.0 else 2.0
-        for i in range(3, 6):
-            e[i] *= factor if s >= 0.0 else -factor
+        turn_between(qb[3:7], qa[3:7], e[3:6])
     for c in range(first, f):
         k = nq - I[COUNT] + I[I[Z] + c - first]
         e[c] = qa[k] - qb[k]

@@ -314,3 +314,16 @@ def tree_trapezoid(
             get(I, W, LAM_X, lam_x[i])
             get(I, W, F, F_[i])
     return state, xs, v, a, lam, r, v_z, a_x, lam_x, F_, after
+
+
+@core
+def turn_between(a: Array, b: Array, out: Array) -> None:
+    """The rotation vector of the turn from the unit quaternion a to b, in the axes of a."""
+    w = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+    out[0] = a[0] * b[1] - a[1] * b[0] - a[2] * b[3] + a[3] * b[2]
+    out[1] = a[0] * b[2] - a[2] * b[0] - a[3] * b[1] + a[1] * b[3]
+    out[2] = a[0] * b[3] - a[3] * b[0] - a[1] * b[2] + a[2] * b[1]
+    sine = np.sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2])
+    scale = 2.0 * np.arctan2(sine, abs(w)) / sine if sine > 0.0 else 2.0
+    for i in range(3):
+        out[i] *= scale if w >= 0.0 else -scale
