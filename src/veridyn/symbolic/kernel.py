@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered, source_digest
+from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.emit_llvm import BLOCK, emit, place_stride
 from veridyn.symbolic.expression import Graph, Number, live
+from veridyn.symbolic.sources import source_digest
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm

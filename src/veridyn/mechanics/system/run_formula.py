@@ -29,9 +29,9 @@ from veridyn.mechanics.tree.recursion.inputs import Label, Request
 from veridyn.mechanics.tree.steps.record import call_kernel
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.algebra import is_zero
-from veridyn.symbolic.cache import note_sources
 from veridyn.symbolic.expression import Count, Graph, Number, along, inserted
 from veridyn.symbolic.kernel import formula_kernel
+from veridyn.symbolic.sources import note_sources
 
 MAX_OPERATIONS = 3000  # of a formula: beyond, its compilation takes longer than a fit saves by it
 # in LEAP: h, the share of the interval at the start of the step, and that which it covers

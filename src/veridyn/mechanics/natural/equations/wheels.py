@@ -30,9 +30,9 @@ from veridyn.mechanics.tree.steps.record import addresses_in, call_addresses, ca
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import ROAD_INPUTS, SLIPS
 from veridyn.spatial.algebra import IDENTITY, ZERO, Mat, Vec, is_zero, mul
-from veridyn.symbolic.cache import note_sources
 from veridyn.symbolic.expression import Graph, Number, forward
 from veridyn.symbolic.kernel import Kernel, Single, formula_kernel
+from veridyn.symbolic.sources import note_sources
 
 MOTION = tuple(f"{part}.{axis}" for part in ("axis", "centre", "v", "w") for axis in range(3))
 INPUTS = (*MOTION, *(s.key for s in SLIPS), *ROAD_INPUTS)

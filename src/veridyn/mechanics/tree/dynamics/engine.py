@@ -20,10 +20,11 @@ from veridyn.model.elements.kinds import KINDS
 from veridyn.model.load import Drive, Force
 from veridyn.model.motion import Motion
 from veridyn.model.place import GROUND, Marker
-from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, note_sources, remembered, source_digest
+from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, remembered
 from veridyn.symbolic.emit_llvm import BLOCK, emit
 from veridyn.symbolic.expression import Count, count
 from veridyn.symbolic.kernel import Addresses, Host, Kernel, compile_object, padded, this_host
+from veridyn.symbolic.sources import note_sources, source_digest
 
 Engine = Literal["auto", "compiled", "numpy"]
 MIN_COMPILED_SAMPLES = (
