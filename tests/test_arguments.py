@@ -228,7 +228,15 @@ def test_a_door_keeps_the_signature_and_the_text() -> None:
 
 
 def test_annotations_become_tests() -> None:
-    assert kind_test(Any) is None and kind_test(bool) is None
+    truth = kind_test(bool)
+    assert (
+        kind_test(Any) is None
+        and truth is not None
+        and truth(np.True_)
+        and truth(0)
+        and not truth("no")
+        and not truth([])
+    )
     pairs = kind_test(list[tuple[str, vd.Motion]])
     assert pairs is not None and pairs([("a", motion)]) and not pairs([("a", log)]) and not pairs([("a",)])
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 LONGEST_TEXT = 60  # characters of a value that are shown in a message
 LISTED = 4  # names that are shown of a table or mapping
+LARGEST_WHOLE = 2**63 - 1  # that a machine's word holds
 ARRAY_PARTS = get_args(ArrayLike)
 MACHINES = {"Machine"}
 LOGS = {"Motion", "Experiment"}
@@ -119,6 +120,8 @@ def found_in(value: Any) -> str:
         return f"a mapping of {_names(value)}" if value else "an empty mapping"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function {value.__name__}"
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        return "a whole number of more than 64 bits"
     shown = repr(value)
     plain = isinstance(value, bool | int | float | complex | bytes | np.generic) and len(shown) <= LONGEST_TEXT
     return shown if plain else _with_article(type(value).__name__)

@@ -13,35 +13,52 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import operator
 import os
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Annotated, Any, Literal, NoReturn, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.argument_words import expected_of, found_in, hint_for, is_no
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.argument_words import LARGEST_WHOLE, expected_of, found_in, hint_for, is_no
+from veridyn.errors import DataError, Fault, ModelError, VeridynError
 from veridyn.settings import Settings, names
 
 P = ParamSpec("P")
 R = TypeVar("R")
+K = TypeVar("K")
 Test = Callable[[Any], bool]
 ARRAY_PARTS = tuple(part for part in get_args(ArrayLike) if part not in (bool, int, float, str))
-NUMERIC_KINDS = "biufc"  # of NumPy's kinds of arrays
+MEASURED = ("veridyn.model.motion", "veridyn.model.experiment")  # what a machine did, and not what it is
+NUMERIC_KINDS = "biuf"  # of NumPy's kinds of arrays
 
 
 class ArgumentChecks:
-    """What a verb takes, by argument. `name`: as messages call it."""
+    """What a verb takes, by argument. `name`: as messages call it. `arrays`: whether arrays of numbers are looked at."""
 
-    def __init__(self, verb: Callable[..., Any], name: str = "") -> None:
-        self.verb = inspect.unwrap(verb)
+    def __init__(self, verb: Callable[..., Any], name: str = "", *, arrays: bool = True) -> None:
+        self.error: type[VeridynError] = DataError
+        self.verb, self.arrays = inspect.unwrap(verb), arrays
         owner = verb.__qualname__.rpartition(".")[0] if verb.__name__ == "__init__" else ""
         self.name = name or owner or verb.__name__
         parameters = inspect.signature(self.verb).parameters
         self.names = tuple(n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        self.keywords = tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY)
         self.open = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self.needed = tuple(n for n in self.names if parameters[n].default is inspect.Parameter.empty and n != "self")
 
@@ -57,7 +74,8 @@ class ArgumentChecks:
     @functools.cached_property
     def tests(self) -> dict[str, Test]:
         """Argument → what it must pass; nothing where it may be anything."""
-        made = {name: kind_test(hint) for name, hint in self.hints.items()}
+        looked_at = {name: hint for name, hint in self.hints.items() if self.arrays or not _has_array(hint)}
+        made = {name: kind_test(hint) for name, hint in looked_at.items()}
         return {name: test for name, test in made.items() if test is not None}
 
     @functools.cached_property
@@ -90,7 +108,7 @@ class ArgumentChecks:
 
     def refuse(self, name: str, value: Any) -> NoReturn:
         kinds = classes_in(self.hints[name])
-        error = ModelError if "Machine" in kinds and "Motion" not in kinds else DataError
+        error = ModelError if "Machine" in kinds and "Motion" not in kinds else self.error
         call = f"{self.name}({', '.join(self.needed)})"
         where = f"{self.name}, argument '{name}'"
         expected = expected_of(self.hints[name])
@@ -98,13 +116,34 @@ class ArgumentChecks:
         raise error(Fault(is_no(kinds), where, expected, found_in(value), hint, at=("argument", name)))
 
 
-def as_array(value: Any, where: str) -> NDArray[np.float64]:
-    """`value` as an array of numbers; refused by name where none can be made of it."""
+class RecordChecks(ArgumentChecks):
+    """The same for a dataclass: what its fields are, those of its bases among them. What a machine is made of is a fault of the model."""
+
+    def __init__(self, kind: type, arrays: bool) -> None:
+        super().__init__(vars(kind)["__init__"], kind.__name__, arrays=arrays)
+        self.kind = kind
+        own = kind.__module__.startswith("veridyn.model.") and kind.__module__ not in MEASURED
+        self.error = ModelError if own else DataError
+
+    def annotations(self) -> dict[str, Any]:
+        return {name: hint for name, hint in get_type_hints(self.kind).items() if name in (*self.names, *self.keywords)}
+
+
+def as_array(value: Any, where: str, shape: Sequence[int | None] | None = None) -> NDArray[np.float64]:
+    """`value` as an array of numbers; refused by name where none can be made of it, or where it has not the `shape`, in which None is any
+    length."""
     if not _holds_numbers(value):
         raise DataError(
             "it is no array of numbers.", where=where, expected="an array of numbers", found=found_in(value)
         )
-    return np.asarray(value, dtype=np.float64)
+    made = np.asarray(value, dtype=np.float64)
+    if shape is None or (
+        made.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, made.shape, strict=True))
+    ):
+        return made
+    letters = iter("NMKL")
+    expected = ", ".join(next(letters) if n is None else f"{n}" for n in shape) + ("," if len(shape) == 1 else "")
+    raise DataError("it has the wrong shape.", where=where, expected=f"({expected})", found=f"{made.shape}")
 
 
 def checked(verb: Callable[P, R]) -> Callable[P, R]:
@@ -118,6 +157,32 @@ def checked(verb: Callable[P, R]) -> Callable[P, R]:
 
     taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
     return taken
+
+
+@overload
+def checked_record(kind: type[K], *, arrays: bool = True) -> type[K]: ...
+
+
+@overload
+def checked_record(kind: None = None, *, arrays: bool = True) -> Callable[[type[K]], type[K]]: ...
+
+
+def checked_record(kind: type[Any] | None = None, *, arrays: bool = True) -> Any:
+    """A dataclass whose fields are checked as the arguments of a verb are. Without `arrays`, those of numbers are left to the class, which
+    names their places in words of its own (:func:`as_array`)."""
+    if kind is None:
+        return functools.partial(checked_record, arrays=arrays)
+    make: Any = kind.__init__
+    door = RecordChecks(kind, arrays)
+
+    @functools.wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        door.check((self, *args), kwargs)
+        make(self, *args, **kwargs)
+
+    made.door = door  # pyright: ignore[reportAttributeAccessIssue]
+    kind.__init__ = made
+    return kind
 
 
 def classes_in(hint: Any) -> set[str]:
@@ -145,9 +210,11 @@ def kind_test(hint: Any) -> Test | None:
     if hint is float:
         return _is_number
     if hint is int:
-        return lambda value: hasattr(value, "__index__") and not isinstance(value, type)
+        return _is_whole
+    if hint is bool:
+        return _is_truth
     if _is_array(hint, origin):
-        return _holds_numbers
+        return _holds_complex if "complex" in f"{hint}" else _holds_numbers
     if origin is None and isinstance(hint, type):
         return _of_class(hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -182,7 +249,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _of_class(kind: type) -> Test | None:
-    if kind in (bool, object, Any):
+    if kind in (object, Any):
         return None
     if kind is Executor:  # only this is used of one
         return lambda value: hasattr(value, "submit")
@@ -195,7 +262,7 @@ def _protocol(kind: type) -> Test:
     """An object, and not a class, that has all that a protocol asks for."""
     asked = [name for base in kind.__mro__ if getattr(base, "_is_protocol", False) for name in _members(base)]
     if asked == ["__call__"]:
-        return callable
+        return lambda value: callable(value) and not isinstance(value, type)
     return lambda value: not isinstance(value, type) and all(_has(value, name) for name in asked)
 
 
@@ -219,7 +286,8 @@ def _together(inner: Sequence[Test | None]) -> Test:
     """Several values, each of its own kind."""
 
     def passes(value: Any) -> bool:
-        if not isinstance(value, tuple | list) or len(value) != len(inner):
+        listed = isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        if not listed or len(value) != len(inner):
             return False
         return all(test is None or test(part) for test, part in zip(inner, value, strict=True))
 
@@ -230,11 +298,13 @@ def _listed(inner: Test | None, origin: type) -> Test:
     """A list whose entries pass. Those of other sequences are not looked at, since they may be made when they are needed."""
 
     def passes(value: Any) -> bool:
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | range | set | frozenset):
             return inner is None or all(inner(entry) for entry in value)
         if isinstance(value, np.ndarray):
-            return inner is None or value.ndim == 0 or (value.size == 0 or inner(value.flat[0]))
-        return isinstance(value, origin) and not isinstance(value, str | bytes) and _lists(value)
+            first = value.flat[0] if value.size else value.dtype.type()
+            return value.ndim > 0 and (inner is None or inner(first))
+        named = isinstance(value, Mapping) and inner is not None and not all(inner(key) for key in value)
+        return isinstance(value, origin) and not isinstance(value, str | bytes) and _lists(value) and not named
 
     return passes
 
@@ -253,8 +323,33 @@ def _anything(value: Any) -> bool:
     return True
 
 
+def _has_array(hint: Any) -> bool:
+    hint = getattr(hint, "__value__", hint)
+    return _is_array(hint, get_origin(hint)) or any(_has_array(part) for part in get_args(hint))
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in NUMERIC_KINDS
+    if isinstance(value, int):
+        return abs(value) <= LARGEST_WHOLE
+    return isinstance(value, numbers.Real)
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return abs(operator.index(value)) <= LARGEST_WHOLE
+    except TypeError:
+        return False
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_) or (isinstance(value, numbers.Integral) and value in (0, 1))
+
+
+def _holds_complex(value: Any) -> bool:
+    """Whether an array of complex numbers can be made of it."""
+    return isinstance(value, numbers.Complex) or np.iscomplexobj(value) or _holds_numbers(value)
 
 
 def _holds_numbers(value: Any) -> bool:
@@ -262,7 +357,7 @@ def _holds_numbers(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.dtype.kind in NUMERIC_KINDS or _converts(value)
     if isinstance(value, numbers.Number):
-        return True
+        return isinstance(value, numbers.Real) or not isinstance(value, numbers.Complex)
     if isinstance(value, str | bytes | type):
         return False
     if isinstance(value, Sequence):

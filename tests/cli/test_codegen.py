@@ -26,6 +26,14 @@ def test_without_a_folder_both_files_are_printed(arm: str) -> None:
     assert "#include <math.h>" in shown.output and "multiplications" in shown.output and "malloc" not in shown.output
 
 
+def test_a_file_is_no_folder(arm: str, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("mine")
+    for out in (tmp_path / "there", tmp_path / "there" / "below"):
+        done = RUN.invoke(app, ["codegen", arm, "--out", str(out)])
+        assert done.exit_code == 2 and "it is no folder" in done.stderr, done.output
+    assert (tmp_path / "there").read_text() == "mine"
+
+
 @pytest.mark.parametrize("what", ["inverse", "forward", "regressor"])
 def test_a_folder_gets_a_header_and_a_file_that_compile(arm: str, what: str, tmp_path: Path) -> None:
     made = RUN.invoke(

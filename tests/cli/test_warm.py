@@ -26,6 +26,13 @@ def test_what_cannot_be_compiled_ahead_is_refused(tmp_path: Path) -> None:
         assert done.exit_code == 2 and words in done.stderr, done.output
 
 
+def test_a_file_of_bytes_is_refused_by_name(tmp_path: Path) -> None:
+    for name in ("bytes.yaml", "bytes.urdf", "bytes.xml", "bytes"):
+        (tmp_path / name).write_bytes(bytes(range(128, 256)))
+        done = CliRunner().invoke(app, ["warm", str(tmp_path / name)])
+        assert done.exit_code == 2 and name in done.stderr, done.output
+
+
 def test_a_cache_that_is_off_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Bench(tmp_path).write()
     monkeypatch.setenv("VERIDYN_CACHE", "off")

@@ -76,6 +76,10 @@ def test_pictures_of_a_fit_a_motion_and_a_validation(found, tmp_path) -> None:
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     with pytest.raises(FileError, match="exists already"):
         validation.plot().save(page)
+    for name in ("a.png", "a.svg", "a.pdf"):
+        with pytest.raises(FileError, match="a page is not written into a"):
+            fit.plot().save(tmp_path / name)
+        assert not (tmp_path / name).exists()
 
 
 def test_states_with_their_bands() -> None:

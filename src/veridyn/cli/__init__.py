@@ -25,11 +25,18 @@ def main() -> None:
     # Values of options and study files are checked by pydantic, which looks for plugins in the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     open_closed_streams()
-    from veridyn.cli.app import app
+    from veridyn.cli.app import BAD_INPUT, app
+    from veridyn.cli.streams import keep_writing
+    from veridyn.errors import VeridynError
+
+    keep_writing()
 
     show_everything()
     try:
         app(prog_name="veridyn")
+    except VeridynError as error:  # of an option that prints and ends, before any command runs
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from error
     except Exception as error:
         import traceback
 

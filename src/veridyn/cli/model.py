@@ -133,7 +133,7 @@ def codegen(
     Example:
       veridyn codegen robot.yaml --lang c --what forward --out controller
     """
-    from veridyn.files.access import write_atomic
+    from veridyn.files.access import made_folder, write_atomic
     from veridyn.files.machine.load import load_model
     from veridyn.mechanics.tree.dynamics.codegen import c_source
 
@@ -142,9 +142,9 @@ def codegen(
         typer.echo(source.header)
         typer.echo(source.code)
         return
-    out.mkdir(parents=True, exist_ok=True)
+    folder = made_folder(out)
     for suffix, text in ((".h", source.header), (".c", source.code)):
-        typer.echo(write_atomic(out / f"{source.name}{suffix}", text.encode()))
+        typer.echo(write_atomic(folder / f"{source.name}{suffix}", text.encode()))
 
 
 class ExportFormat(StrEnum):
@@ -293,13 +293,14 @@ def _machine(name: str) -> Machine:
     from veridyn.errors import FileError
     from veridyn.files.access import resolved
     from veridyn.files.machine.load import load_model
+    from veridyn.files.yaml_nodes import text_of
     from veridyn.files.yaml_reader import plain_yaml
     from veridyn.studies.config.study import load_study
     from veridyn.studies.run.machine import study_machine
 
     file = resolved(Path(name))
     if file.suffix.lower() in (".yaml", ".yml") and file.is_file():
-        values = plain_yaml(file.read_text(encoding="utf-8"), file.name).values
+        values = plain_yaml(text_of(file), file.name).values
         if isinstance(values, dict) and "kind" in values:
             loaded = load_study(file)
             if not hasattr(loaded.study, "model"):

@@ -23,6 +23,7 @@ import tokenize
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 from importlib import resources
@@ -59,6 +60,28 @@ BAD_ARCHIVE = (OSError, ValueError, EOFError, RuntimeError, OverflowError, struc
 # What parsing the header of an array may raise: it is a Python literal.
 HEADER_ERRORS = (ValueError, TypeError, KeyError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+OTHER_FORMATS = frozenset(  # suffixes that other programs read as what they say
+    {
+        ".yaml",
+        ".yml",
+        ".json",
+        ".urdf",
+        ".xacro",
+        ".sdf",
+        ".xml",
+        ".mjcf",
+        ".osim",
+        ".usd",
+        ".usda",
+        ".usdc",
+        ".py",
+        ".c",
+        ".h",
+        ".m",
+    }
+    | {".csv", ".txt", ".tsv", ".xlsx", ".parquet", ".npz", ".npy", ".mat", ".html", ".htm"}
+    | {".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".eps", ".ps", ".tif", ".tiff", ".bmp", ".mp4"}
+)
 PREFIX = "veridyn:"
 SHIPPED_KINDS = (".yaml", ".csv")
 SHIPPING_PACKAGES = ("veridyn.machines", "veridyn.papers")
@@ -91,6 +114,17 @@ def unreadable(error: Exception) -> Fault:
             "it is not text in UTF-8.", expected="a CSV file", hint="Save it as UTF-8, or load it by its own format."
         )
     return Fault("it cannot be read.", found=str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def made_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder that is there, or is made; a FileError where it cannot be."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = "it is no folder, and none can be made there."
+        raise FileError(what, found=error.strerror or str(error), hint="Choose another.", source=str(folder)) from error
+    return folder
 
 
 def clocked_format(file: Path) -> str:
@@ -268,6 +302,18 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = Fa
             with suppress(OSError, ValueError):
                 unfinished.unlink(missing_ok=True)
     return file
+
+
+def refuse_format(path: str | os.PathLike[str], own: Collection[str], what: str, hint: str = "") -> None:
+    """A FileError where the suffix of a file that is to be written is that of another format than `what`, whose own suffixes are `own`."""
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix in OTHER_FORMATS and suffix not in own:
+        article = "an" if suffix[1:2] in "aeimnx" else "a"
+        said = f"{what} is not written into {article} {suffix} file."
+        raise FileError(
+            said, expected=f"a name that ends in {' or '.join(own)}", found=str(file), hint=hint, source=file.name
+        )
 
 
 def refuse_to_replace(file: Path, overwrite: bool, hint: str = "Choose another name, or pass overwrite=True.") -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arguments import checked
+from veridyn.arguments import checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.files.units import convert
@@ -31,6 +31,7 @@ DEGREE_M = 111e3  # m, about, of a degree of latitude
 NEAR_M = 100e3  # m: a log lies within it of its origin
 
 
+@checked_record
 @dataclass(frozen=True)
 class GeoOrigin:
     """Where the plane touches the Earth: latitude and longitude in rad, height in m."""
@@ -156,6 +157,7 @@ def _pymap3d() -> Any:
     return pymap3d
 
 
+@checked
 def degrees_of_minutes(value: ArrayLike) -> Array:
     """Degrees from degrees-minutes (ddmm.mmmm, dddmm.mmmm), with the sign of the hemisphere.
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veridyn.arguments import as_array
 from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
@@ -292,7 +293,7 @@ def stribeck_speeds(
 
     The heights of the curves are estimated; identify the tree that comes back. `speeds` in rad/s or m/s, three at least.
     """
-    names, bank = list(on), sorted({float(v) for v in speeds})
+    names, bank = list(on), sorted(set(as_array(speeds, "stribeck_speeds.speeds", (None,)).tolist()))
     _check(machine, names, bank)
     banks = dict.fromkeys(names, tuple(bank))
     how = {"rows": rows, "settings": settings, "executor": executor, "progress": progress}

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import as_array
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.estimator import WLS, fit_of
@@ -31,6 +33,8 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+
+R = TypeVar("R")
 
 BLOCKS = 10  # of equal length, into which each motion is cut
 HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares then hold all kinds of motion there are
@@ -117,6 +121,14 @@ def candidates(rate: float, given: Sequence[float] = ()) -> tuple[float, ...]:
     return tuple(float(f"{f:.2g}") for f in np.geomspace(low, high, CUTOFFS_TRIED))
 
 
+def _returned(made: Callable[[float], R], cutoff: float, name: str) -> R:
+    """What a caller's function gives for a cut-off; refused where it gives nothing."""
+    found = made(cutoff)
+    if found is None:
+        raise DataError("it returns nothing.", where=f"propose_cutoff, {name}", found=f"None at {cutoff:g} Hz")
+    return found
+
+
 @takes_machine
 def propose_cutoff(
     machine: Machine,
@@ -152,13 +164,14 @@ def propose_cutoff(
     training: list[float] = []
     errors: list[tuple[Array, Array, Array]] = []
     first, step = 0, None
-    for k, cutoff in enumerate(tried):
-        progress("trying cut-offs", float(k), float(len(tried)))
-        every = motions(cutoff)
+    cutoffs = as_array(tried, "propose_cutoff, tried", (None,)).tolist()
+    for k, cutoff in enumerate(cutoffs):
+        progress("trying cut-offs", float(k), float(len(cutoffs)))
+        every = _returned(motions, cutoff, "motions")
         if spans is None or len(spans) < len(every):  # the lowest cut-offs may leave nothing of a short piece
             spans, training, errors, first = [(float(m.t[0]), float(m.t[-1])) for m in every], [], [], k
-        how = with_dead_zones(sampling(cutoff), machine, every, names)
-        step = _step(every, how, max(tried)) if step is None else step
+        how = with_dead_zones(_returned(sampling, cutoff, "sampling"), machine, every, names)
+        step = _step(every, how, max(cutoffs)) if step is None else step
         every, how = _thinned(every, how, step)
         # By time, because a wide filter loses less at the ends of a log: held-out samples are the same at every cut-off.
         number = [(SPANS * BLOCKS * (m.t - a) / (b - a)).astype(int) for m, (a, b) in zip(every, spans, strict=True)]

@@ -147,6 +147,12 @@ NO_CAR = Limit(
 )
 
 
+def _word(method: object) -> object:
+    """The word of a method object, or the word itself; anything else means none."""
+    word = getattr(method, "name", method)
+    return word if isinstance(word, str) else None
+
+
 def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatenate[Machine, P], Fit]:
     """`verb` with a machine of any formulation: its tree is fitted, and ``fit.machine()`` has the formulation of the machine given."""
     split, own = first_argument(verb), cast(Callable[..., Fit], verb)
@@ -155,9 +161,9 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
     def kept(*args: Any, **kwargs: Any) -> Fit:
         machine, rest, named = split(args, kwargs)
         method = rest[1] if len(rest) > 1 else named.get("method")
-        if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Innovations.name:
+        if isinstance(machine, Machine) and machine.car is None and _word(method) == Innovations.name:
             raise CapabilityError(machine.formulation, "estimator 'innovations'", *NO_CAR, where=machine.name)
-        if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Drives.name:
+        if isinstance(machine, Machine) and machine.car is None and _word(method) == Drives.name:
             from veridyn.identify.drives.drives import identify_drives  # here: it brings the compiler along
 
             return identify_drives(machine.formulated("tree"), *rest, **named)

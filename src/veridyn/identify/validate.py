@@ -258,6 +258,9 @@ def replay(
     base holds.
     A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
     """
+    if not horizon > 0.0 or substeps < 1:
+        expected, found = "a horizon above 0 s and 1 or more substeps", f"{horizon} s and {substeps}"
+        raise DataError("a replay needs time and steps.", where="replay", expected=expected, found=found)
     settings = ReplaySettings(horizon=horizon, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
     return _replayed(machine, motion, settings, "coordinates")
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Record
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.link import Joint, Link
@@ -98,6 +99,7 @@ COORDINATES = ("x", "y", "yaw")
 MOST_LIKELY_AXLES = 4.0  # front over rear distance, or the other way, beyond which an axle is likely misplaced
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class CarDescription(Record):
     """The few numbers of a car: its tyre law, the values that are stated, which of them are estimated, narrower bounds, and drifts.

@@ -39,6 +39,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Self, get_args
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Record
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.elements.element import Element
@@ -133,6 +134,7 @@ CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
 CONTROLLER_CONSTANTS = tuple(dict.fromkeys(c.key for kind in (*CONTROLLER_KINDS.values(), CURRENT) for c in kind))
 
 
+@checked_record
 @dataclass(frozen=True, kw_only=True)
 class Controller(Record):
     """A control law by its name, on one coordinate; see the module for what the kinds do.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.argument_words import found_in
-from veridyn.arguments import as_array
+from veridyn.arguments import as_array, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, shortened, within
 
@@ -32,6 +32,7 @@ def sampled(channels: Collection[Channel]) -> str:
     return f"{text}, {end - start:.6g} s from {start:.6g} s"
 
 
+@checked_record(arrays=False)
 @dataclass(frozen=True, eq=False, repr=False)
 class Channel:
     """One measured quantity: `values` at the times `t`, both of shape (N,), in `unit` ("1" where it has none).
@@ -78,6 +79,7 @@ class Channel:
         return float(1.0 / np.median(np.diff(self.t))) if len(self.t) > 1 else float("nan")
 
 
+@checked_record(arrays=False)
 @dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """Channels by name. `name` says where they come from and stands in every message about them.

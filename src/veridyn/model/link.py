@@ -30,6 +30,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array, Record
 from veridyn.errors import Faults
 from veridyn.model.place import Attachment, parameter_name
@@ -116,6 +117,7 @@ COURSES: Mapping[str, Course] = MappingProxyType(
 )
 
 
+@checked_record
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Link(Record):
     """A body of a machine.

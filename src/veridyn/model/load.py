@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, within
 from veridyn.model.place import GROUND, Home, Marker, PointRef, check_marker, check_place, moved_place, numbers
@@ -54,6 +55,7 @@ class Drive(Components):
         return (self.value,)
 
 
+@checked_record
 @dataclass(frozen=True)
 class Force(Components):
     """A force at a place, in the ground's axes (N). On a tree, a body's name stands for the origin of its frame."""
@@ -70,6 +72,7 @@ class Force(Components):
         return numbers(self.value)
 
 
+@checked_record
 @dataclass(frozen=True)
 class Torque(Components):
     """A torque on a body, in the ground's axes (N*m; one number in the plane), and its reaction on the body `against`."""
@@ -140,6 +143,7 @@ def check_loads(loads: Sequence[Load], bodies: Sequence[str], coordinates: Seque
     return faults.found
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class Transmission:
     """`matrix` (n_joints, n_motors) takes motor coordinates to those of `joints`; square and regular.

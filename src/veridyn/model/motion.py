@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.argument_words import found_in
-from veridyn.arguments import as_array
+from veridyn.arguments import as_array, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 
 ORTHOGONALITY_ERROR = 1e-6  # by how much RᵀR may differ from 1
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class Pose:
     """N samples of a frame in the world: `t` (N,), `rotation` (N, 3, 3) from the frame to the world, `position` (N, 3) of its origin."""
@@ -30,7 +31,9 @@ class Pose:
 
     def __post_init__(self) -> None:
         for name in ("t", "rotation", "position"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+            object.__setattr__(
+                self, name, as_array(getattr(self, name), f"pose.{name}", (None,) if name == "t" else None)
+            )
         faults = Faults()
         N = len(self.t)
         for name, shape in (("t", (N,)), ("rotation", (N, 3, 3)), ("position", (N, 3))):
@@ -62,6 +65,7 @@ class Pose:
 Samples = slice | NDArray[np.intp] | NDArray[np.bool_]
 
 
+@checked_record(arrays=False)
 @dataclass(frozen=True, eq=False)
 class BaseMotion:
     """How the base of a free tree moves: each (N, 3), in the base body's frame, at its origin.
@@ -121,6 +125,7 @@ def band_ends(rate: float, count: int) -> Array:
     return np.linspace(0.0, rate / 2.0, count + 1)[1:]
 
 
+@checked_record(arrays=False)
 @dataclass(frozen=True, eq=False, repr=False)
 class Motion:
     """N samples of a machine with n coordinates, in the tree's order of coordinates.
@@ -164,7 +169,7 @@ class Motion:
             object.__setattr__(self, "qdd_noise", self.noise_bands.deviation)
         for name in ("t", "q", "qd", "qdd", "forces", "qdd_noise"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None or name in ("t", "q", "qd", "qdd"):
                 object.__setattr__(self, name, as_array(value, f"motion.{name}"))
         for name in ("wrenches", "signals"):
             given = getattr(self, name)

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array, Record
 from veridyn.errors import DataError, ModelError, did_you_mean, part_at
 
@@ -23,6 +24,7 @@ State = Literal["known", "estimated", "tied"]
 STATES: tuple[State, ...] = ("known", "estimated", "tied")
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The covariance (k, k) of the parameters `names`, in their units squared; parameters that are not named are exact."""
@@ -99,6 +101,7 @@ class Tie:
     factor: float = 1.0
 
 
+@checked_record
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterSet(Record):
     """The parameters of one machine in the order of the regressor's columns.

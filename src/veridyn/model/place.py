@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array, Record
 from veridyn.errors import Faults, did_you_mean, within
 from veridyn.spatial.rotations import MDH, Placement
@@ -33,6 +34,7 @@ def numbers(values: ArrayLike) -> Numbers:
     return tuple(float(v) for v in np.asarray(values, dtype=np.float64).reshape(-1))
 
 
+@checked_record
 @dataclass(frozen=True)
 class Marker:
     """A place on a body (or on "ground"), in that body's frame, with an axis and, where it matters, a direction beside it.
@@ -142,6 +144,7 @@ class Attachment:
     placement: MDH | Placement = field(default_factory=Placement)
 
 
+@checked_record
 @dataclass(frozen=True)
 class Assembly(Record):
     """Where the machine stands when put together: coordinates that are held as given, and guesses of others (0 where not named).

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.errors import CapabilityError, Fault, Faults, Limit, ModelError, part_at
 from veridyn.model.car import SECTION, TABLE, CarDescription, car_joint, car_link, car_parameters, car_with, check_car
 from veridyn.model.machine import Machine
@@ -38,6 +39,7 @@ class PriorValue:
         return self.value > 0.0 and self.lower >= 0.0
 
 
+@checked
 def car_machine(
     name: str,
     given: Mapping[str, float | PriorValue],

@@ -99,6 +99,8 @@ def fit_parameters(
     0.7
     """
     _check_guesses(guesses, runs)
+    if not 0.0 <= memory < np.inf:
+        raise DataError("it is no time.", where="fit_parameters, memory", expected="s, 0 or more", found=f"{memory}")
     if settings.gate == "auto":  # what a gate refuses would change with the values, and with it what is compared
         settings = replace(settings, gate=None)
     names, priors = tuple(guesses), list(guesses.values())
@@ -300,6 +302,8 @@ def tune(
     """
     names = list(first)
     _check_first(first, runs)
+    if not decades > 0.0:
+        raise DataError("it is no width.", where="tune, decades", expected="powers of ten above 0", found=f"{decades}")
     quiet = replace(settings, gate=None)
     guess = np.log([first[n] for n in names])
     half = decades * np.log(10.0)

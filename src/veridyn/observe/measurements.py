@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import as_array, checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, did_you_mean, warn
 from veridyn.mechanics.formulation import MachineModel, Readings
@@ -50,6 +51,7 @@ USED, MISSING, NOT_FINITE = int(Status.USED), int(Status.MISSING), int(Status.NO
 STATUSES = tuple(Status)  # by number
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class Measurements:
     """N rows of m readings: stamps `t` (N,) in increasing order, `values` (N, m), output `names`.
@@ -247,13 +249,16 @@ def usable_deviations(sigma: Array) -> NDArray[np.bool_]:
     return np.isfinite(sigma) & (sigma > 0.0)
 
 
+@checked
 def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:
     """Which readings (N, m) repeat the one before for the `repeats`-th time or more; NaN is no reading and is passed over.
 
     Looks backwards only, so a running program may use it. A coarse encoder at rest repeats itself honestly: choose
     `repeats` longer than its longest pause without a fault.
     """
-    v = np.asarray(values, dtype=np.float64)
+    v = as_array(values, "frozen, values")
+    if v.ndim not in (1, 2):
+        as_array(v, "frozen, values", (None, None))
     if repeats < 1:
         raise DataError(
             "the number of repeats is not usable.", where="frozen", expected="1 or more", found=f"{repeats}"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri  # scipy.stats takes a second to import
 
+from veridyn.arguments import as_array
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.measurements import Codes, Status
@@ -28,7 +29,7 @@ class Belief:
         for name in ("x", "P"):
             given = getattr(self, name)
             if type(given) is not np.ndarray or given.dtype != np.float64:
-                object.__setattr__(self, name, np.asarray(given, dtype=np.float64))
+                object.__setattr__(self, name, as_array(given, f"belief.{name}"))
 
 
 @dataclass(frozen=True, eq=False)

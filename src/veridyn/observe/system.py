@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import as_array, checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.system.stepper import explicit_step, tableau
@@ -172,6 +173,7 @@ class Callables:
         return self.add_change is not None or self.change_between is not None
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class Discrete(Callables):
     """f(x, u, t, dt) → the next state, F(x, u, t, dt) its derivative; Q a covariance per step, or a callable of x, u, t, dt.
@@ -209,6 +211,7 @@ class Discrete(Callables):
         return quick_covariance(self.Q(x, u, t, dt), self.states, f"process noise at {t:.6g} s")
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class Continuous(Callables):
     """f(x, u, t) → ẋ, F(x, u, t) = ∂ẋ/∂x; Q a spectral density (unit²/s), or a callable of x, u, t.
@@ -400,6 +403,7 @@ def numeric_jacobian(
     return np.array(columns).T, np.array(accuracies).T
 
 
+@checked
 def check_jacobian(
     h: Callable[[Array], ArrayLike],
     H: Callable[[Array], ArrayLike],
@@ -415,13 +419,12 @@ def check_jacobian(
 
     `scales` (n,): typical sizes of the states (default 1). `add`: how a change is added where x is not a plain vector.
     """
-    x = np.asarray(x, dtype=np.float64)
-    given = np.atleast_2d(np.asarray(H(x), dtype=np.float64))
-    sizes = (
-        np.ones(given.shape[1] if add is not None else len(x))
-        if scales is None
-        else np.asarray(scales, dtype=np.float64)
-    )
+    x = as_array(x, "check_jacobian, x", (None,))
+    given = np.atleast_2d(as_array(H(x), "check_jacobian, H(x)"))
+    if given.ndim != 2:
+        as_array(given, "check_jacobian, H(x)", (None, len(x)))
+    count = given.shape[1] if add is not None else len(x)
+    sizes = np.ones(count) if scales is None else as_array(scales, "check_jacobian, scales", (count,))
     numeric, accuracy = numeric_jacobian(h, x, sizes, add)
     faults = Faults()
     if given.shape != numeric.shape:
@@ -446,5 +449,6 @@ def check_jacobian(
 
 def _central(h: Callable[[Array], ArrayLike], x: Array, d: Array, add: Callable[[Array, Array], Array] | None) -> Array:
     """h(x + d) − h(x − d)."""
-    ahead, behind = (x + d, x - d) if add is None else (add(x, d), add(x, -d))
-    return np.atleast_1d(np.asarray(h(ahead), dtype=np.float64)) - np.atleast_1d(np.asarray(h(behind)))
+    there = (x + d, x - d) if add is None else (add(x, d), add(x, -d))
+    ahead, behind = (np.atleast_1d(as_array(h(as_array(at, "add(x, d)")), "h(x)")) for at in there)
+    return ahead - behind

@@ -21,7 +21,7 @@ import numpy as np
 from markupsafe import Markup
 
 from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
-from veridyn.files.access import write_atomic
+from veridyn.files.access import refuse_format, write_atomic
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.regression.sampling import Sampling
@@ -39,6 +39,7 @@ from veridyn.report.page import environment, own_file, script, singular_values, 
 from veridyn.report.plots import Plot, bars, heat
 from veridyn.studies.identified import trace
 
+PAGE_ENDINGS = (".html", ".htm")
 MAX_CORRELATED = 60  # parameters that a map of correlations shows
 MAX_STATES = 24  # plots of states that are shown unless some are named
 
@@ -101,7 +102,8 @@ class Display:
         return f"<{self.title}; a notebook shows it, and save('picture.html') writes it>"
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write a page of its own, whole or not at all; it opens in a browser without a network."""
+        """Write a page of its own (.html), whole or not at all; it opens in a browser without a network."""
+        refuse_format(path, PAGE_ENDINGS, "a page", "It opens in a browser, which prints it into other formats.")
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
         narrow = '<meta name="viewport" content="width=device-width, initial-scale=1">'
         answers = f"<script>\n{script()}\n</script>"

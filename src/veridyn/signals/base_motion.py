@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel
@@ -66,11 +66,16 @@ def smoothed_pose(pose: Pose, low: Butterworth | None) -> Pose:
 @checked
 def pose_at(pose: Pose, t: ArrayLike) -> Pose:
     """A pose at other times within its own, by cubic interpolation."""
-    times = np.asarray(t, dtype=np.float64)
+    times = as_array(t, "pose_at, t", (None,))
     if np.array_equal(times, pose.t):
         return pose
     slack = 1e-9
-    if len(times) == 0 or times[0] < pose.t[0] - slack or times[-1] > pose.t[-1] + slack:
+    if (
+        len(times) == 0
+        or not np.isfinite(times).all()
+        or times[0] < pose.t[0] - slack
+        or times[-1] > pose.t[-1] + slack
+    ):
         found = f"{times[0]:.6g} s to {times[-1]:.6g} s" if len(times) else "no times"
         expected = f"{pose.t[0]:.6g} s to {pose.t[-1]:.6g} s"
         raise DataError("the pose was not measured then.", where="pose", expected=expected, found=found)
@@ -151,7 +156,7 @@ def fit_markers(
     `places` (M, 3): where the markers sit in the body's frame, or :func:`marker_cluster` of a sample. `max_gap` s: how long a pose
     may be bridged and still be used.
     """
-    times, seen, at = (np.asarray(x, dtype=np.float64) for x in (t, measured, places))
+    times, seen, at = as_array(t, "fit_markers, t", (None,)), as_array(measured, "measured"), as_array(places, "places")
     _check(times, seen, at, names, body)
     here = np.asarray(np.isfinite(seen).all(axis=2))
     R, p, residual = np.full((len(times), 3, 3), np.nan), np.full((len(times), 3), np.nan), np.full(len(times), np.nan)
@@ -189,7 +194,7 @@ def marker_cluster(measured: ArrayLike) -> Array:
     The frame is unturned at the first whole sample. Where nobody knows how markers sit on a body, the frame so made is as good as any
     other fixed to it.
     """
-    seen = np.asarray(measured, dtype=np.float64)
+    seen = as_array(measured, "marker_cluster, measured", (None, None, 3))
     whole = np.flatnonzero(np.isfinite(seen).all(axis=(1, 2)))
     if not len(whole):
         raise DataError("there is no sample in which every marker is seen.", where="markers")

@@ -34,7 +34,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.arguments import checked
+from veridyn.arguments import checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.symbolic.kernel import made_once, this_host
@@ -180,6 +180,7 @@ def as_rate(rate: float, where: str = "signal") -> float:
     return float(rate)
 
 
+@checked_record
 @dataclass(frozen=True)
 class Butterworth:
     """Settings of a Butterworth filter: `cutoff` in Hz (two of them for "band"), `order` of one pass (1 to 12).

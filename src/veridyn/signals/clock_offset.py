@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
@@ -102,6 +102,8 @@ def estimate_clock_offset(
     0.2
     """
     _check(rate, integral, span, longest)
+    if usable is not None:
+        as_array(usable, "estimate_clock_offset, usable", (len(integral.t),))
     i, j = _pairs(integral, span, usable)
     inside = (integral.t[i] - longest >= rate.t[0]) & (integral.t[j] + longest <= rate.t[-1])
     i, j = i[inside], j[inside]

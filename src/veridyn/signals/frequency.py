@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.signals.butterworth import Butterworth, as_rate, as_samples, overlap, zero_phase
@@ -129,6 +129,8 @@ def averaged(
     A period that differs from the given one is warned of.
     """
     table, own = _table(channels, names)
+    if skip < 0:
+        raise DataError("it is no number of samples.", where="averaged, skip", expected="0 or more", found=f"{skip}")
     count = samples_of_period(rate, frequency)
     periods = (len(table) - skip) // count
     if periods < 2:
@@ -178,9 +180,12 @@ def _table(channels: Mapping[str, ArrayLike] | ArrayLike, names: Sequence[str]) 
                 hint = "Cut all channels to the common time, or read them from one log with vd.resample."
                 faults.add(what, where="periodic data", expected=f"{longest} samples", found=f"{len(x)}", hint=hint)
         faults.raise_if_any(DataError)
+        if not columns:
+            raise DataError("there is no channel.", where="periodic data", expected="one or more", found="none")
         table, own = np.column_stack(list(columns.values())), tuple(columns)
     else:
-        table = np.asarray(channels, dtype=np.float64)
+        table = as_array(channels, "periodic data")
+        table = as_array(table, "periodic data", (None,)) if table.ndim == 0 else table
         table = table[:, None] if table.ndim == 1 else table
         own = tuple(names) or tuple(f"channel {k + 1}" for k in range(table.shape[1]))
     if table.ndim != 2 or len(own) != table.shape[1]:
@@ -258,7 +263,11 @@ def fourier_fit(x: ArrayLike, t: ArrayLike, frequency: float, harmonics: int) ->
     """Ξ̂ = (BᵀB)⁻¹Bᵀx (18) at the given frequency, over any number of samples (N, k) at the times t (N,)."""
     samples = as_samples(x, least=3, where="periodic data")
     table = samples.reshape(len(samples), -1)
-    times = np.asarray(t, dtype=np.float64)
+    times = as_array(t, "fourier_fit, t", (len(samples),))
+    if not (np.isfinite(frequency) and frequency > 0.0 and np.isfinite(times).all()):
+        raise DataError(
+            "frequency and times are finite.", where="fourier_fit", expected="Hz above 0", found=f"{frequency:g} Hz"
+        )
     _check(harmonics, len(samples))
     angle = 2.0 * np.pi * frequency * times[:, None] * np.arange(1, harmonics + 1)
     B = np.column_stack([np.ones(len(times)), np.sin(angle), np.cos(angle)])  # (17) in amplitudes of x

@@ -31,6 +31,7 @@ from typing import Literal
 
 import numpy as np
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.check import MachineParts
@@ -61,6 +62,7 @@ from veridyn.signals.resample import on_one_clock
 SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of
 
 
+@checked_record
 @dataclass(frozen=True, kw_only=True)
 class Signals:
     """How a log becomes a motion.

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
@@ -35,6 +35,7 @@ Mask = NDArray[np.bool_]
 ROLLED_EDGES = 1  # that another wheel may pass while this one counts `least`: it stands, or just moves off
 
 
+@checked_record
 @dataclass(frozen=True, kw_only=True)
 class PulseWheel:
     """A wheel with `holes`, edge n of which passes at the angle n·2π/holes + `phase` (rad).
@@ -172,7 +173,11 @@ def readings_of_counts(
     """
     t, n = count.t, count.values
     _check_count(count)
-    wrong = np.zeros(len(n), dtype=np.bool_) if false is None else np.asarray(false, dtype=np.bool_)
+    wrong = (
+        np.zeros(len(n), dtype=np.bool_)
+        if false is None
+        else as_array(false, "readings_of_counts, false", (len(n),)) > 0.0
+    )
     rates, deviations = _paces(t, n, wrong, wheel) if speed is None else _given(speed, t)
     reader, found, available = PulseReader(wheel), list[PulseReading](), list[float]()
     for now, value, rate, deviation, bad in zip(

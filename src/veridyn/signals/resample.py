@@ -26,6 +26,7 @@ from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
 Method = Literal["linear", "cubic", "pchip"]
 
 GAP_STEPS = 5.0  # a step longer than this many median steps is a gap, unless the caller says otherwise
+MOST_SAMPLES = 1e9  # of one channel, 8 GB
 NEEDED = {"linear": 2, "cubic": 4, "pchip": 2}  # samples an interpolation needs
 
 
@@ -237,6 +238,9 @@ def _times(channels: list[Channel], clock: float | ArrayLike, label: str) -> Arr
         )
     if np.ndim(clock) == 0:
         rate = as_rate(float(np.asarray(clock)), label)
+        if (end - start) * rate > MOST_SAMPLES:
+            found, expected = f"{rate:g} Hz over {end - start:.6g} s", f"at most {MOST_SAMPLES:g} samples"
+            raise DataError("the new clock has more samples than memory.", where=label, expected=expected, found=found)
         # Half a billionth of a step: the last sample is kept where only rounding puts it past the end.
         count = int(np.floor((end - start) * rate + 5e-10)) + 1
         return np.minimum(start + np.arange(count) / rate, end)

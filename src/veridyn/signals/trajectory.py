@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline, PPoly, make_interp_spline
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 
@@ -45,6 +46,7 @@ POINTS = 64  # grid points per period of the highest harmonic, or per start: a p
 DEGREE = 5
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class JointLimits:
     """What each of n coordinates may do: `low` < q < `high`, |q̇| < `speed`, |q̈| < `acceleration`, each (n,)."""
@@ -78,6 +80,7 @@ class JointLimits:
         return len(self.low)
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class FourierTrajectory:
     """n coordinates about `centre` (n,), amplitudes `sine` and `cosine` (n, H), fundamental `frequency` in Hz, `start` in s."""
@@ -215,6 +218,7 @@ def _rise(t: Array, length: float) -> tuple[Array, Array, Array]:
     return (x**3 * (10.0 - 15.0 * x + 6.0 * x**2), 30.0 * y**2 / length, 60.0 * y * (1.0 - 2.0 * x) / length**2)
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class SplineTrajectory:
     """n coordinates by control points `points` (K, n), fundamental `frequency` in Hz, blended in from rest over `start` seconds."""
@@ -283,6 +287,7 @@ def _pieces(degree: int) -> tuple[BSpline, BSpline, BSpline]:
     return whole, whole.derivative(), whole.derivative(2)
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class SampledTrajectory:
     """n coordinates: `q` (N, n) at the times `t` (N,); `qd` and `qdd` (N, n), both or neither. Outside its times it keeps its ends."""

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
+from veridyn.arguments import checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.mechanics.control.controlled_run import can_be_compiled, controlled_run
@@ -48,6 +49,7 @@ RK4_REAL_STABILITY = 2.78  # times a decay rate: the longest stable step of Kutt
 STEPS = Method("RK4", step=1e-3)
 
 
+@checked_record
 @dataclass(frozen=True, eq=False)
 class CommandLog:
     """Commands out of the channels ``command.JOINT`` of a log, as the reference of :class:`Commanded`.

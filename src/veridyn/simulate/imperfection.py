@@ -22,7 +22,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
-from veridyn.arguments import checked
+from veridyn.arguments import checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.formulated import in_joints
@@ -32,7 +32,7 @@ from veridyn.mechanics.system.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
 from veridyn.signals.conditioning import Band, within
 from veridyn.signals.pulses import PulseWheel
 from veridyn.signals.resample import uniform_rate
@@ -40,6 +40,7 @@ from veridyn.signals.resample import uniform_rate
 BISECTIONS = 60  # halvings of a sample interval: below the rounding of a time
 
 
+@checked_record
 @dataclass(frozen=True, kw_only=True)
 class Imperfection:
     """What one sensor adds to the truth, in the unit of what it measures. Where a sensor sits and what it reads is a
@@ -118,6 +119,7 @@ class Imperfection:
         return t, CubicSpline(truth.t, truth.values)(seen)
 
 
+@checked_record
 @dataclass(frozen=True)
 class Imperfections:
     """Imperfections of sensors by pattern of channel names: ``{"q.*": Imperfection(quantum=1e-5), "force.*": Imperfection(noise=0.1)}``.
@@ -165,6 +167,8 @@ def wheel_count(angle: Channel, wheel: PulseWheel, name: str, rate: float | None
     array([0., 0., 1., 1., 2.])
     """
     _check(angle)
+    if rate is not None:
+        as_rate(rate, "wheel_count, rate")
     t = angle.t if rate is None else angle.t[0] + np.arange(int((angle.t[-1] - angle.t[0]) * rate + 1e-9) + 1) / rate
     at = angle.values if rate is None else CubicSpline(angle.t, angle.values)(t)
     n = np.floor((at - wheel.phase) / wheel.pitch)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.spatial.algebra import Mat, Scalar
 
@@ -39,10 +39,9 @@ def cross_matrix(p: ArrayLike) -> Array:
 @checked
 def from_centre(mass: float, centre: ArrayLike, about_centre: ArrayLike) -> Array:
     """Ten parameters about the frame's origin, from mass, centre of mass and the inertia (3, 3) or six about that centre."""
-    c = np.asarray(centre, dtype=np.float64)
-    J = np.asarray(about_centre, dtype=np.float64)
-    if J.shape == (6,):
-        J = np.array(inertia_matrix(J))
+    c = as_array(centre, "from_centre, centre", (3,))
+    J = as_array(about_centre, "from_centre, about_centre")
+    J = np.array(inertia_matrix(J)) if J.shape == (6,) else as_array(J, "from_centre, about_centre", (3, 3))
     S = cross_matrix(c)
     return np.concatenate([six(J + mass * S.T @ S), mass * c, [mass]])
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import as_array, checked, checked_record
 from veridyn.arrays import Array
+from veridyn.errors import DataError
 
 # Rounding of cos(pi/2) and the like; a true geometric angle this close to a right angle is a right angle.
 SNAP = 1e-14
@@ -25,24 +27,28 @@ def snapped(values: ArrayLike) -> Array:
     return a
 
 
+@checked
 def rot_x(angle: float) -> Array:
     """The rotation matrix (3, 3) of a turn about x by `angle` (rad)."""
     c, s = np.cos(angle), np.sin(angle)
     return snapped([[1, 0, 0], [0, c, -s], [0, s, c]])
 
 
+@checked
 def rot_y(angle: float) -> Array:
     """The rotation matrix (3, 3) of a turn about y by `angle` (rad)."""
     c, s = np.cos(angle), np.sin(angle)
     return snapped([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
 
+@checked
 def rot_z(angle: float) -> Array:
     """The rotation matrix (3, 3) of a turn about z by `angle` (rad)."""
     c, s = np.cos(angle), np.sin(angle)
     return snapped([[c, -s, 0], [s, c, 0], [0, 0, 1]])
 
 
+@checked
 def rpy(roll: float, pitch: float, yaw: float) -> Array:
     """Rz(yaw) Ry(pitch) Rx(roll), the fixed-axis order of URDF."""
     return snapped(rot_z(yaw) @ rot_y(pitch) @ rot_x(roll))
@@ -67,8 +73,14 @@ def matrix_of(quaternion: ArrayLike) -> Array:
 
 def rotation_of(quaternion: Array) -> Array:
     """The rotation matrix (3, 3) of one quaternion of any length: :func:`matrix_of`, quickly, for integrators."""
-    w, x, y, z = quaternion.tolist()
-    s = 2.0 / (w * w + x * x + y * y + z * z)
+    try:
+        w, x, y, z = quaternion.tolist()
+        s = 2.0 / (w * w + x * x + y * y + z * z)
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError):
+        four = as_array(quaternion, "rotation_of, quaternion", (4,))
+        if not four.any():
+            raise DataError("it is no rotation.", where="rotation_of, quaternion", found="0") from None
+        return rotation_of(four)
     return np.array(
         [
             [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
@@ -168,6 +180,7 @@ class MDH:
         return _cleaned(along + np.array([0.0, 0.0, self.b]))
 
 
+@checked_record
 @dataclass(frozen=True)
 class Placement:
     """Any rotation (3, 3) and position (3,) of the body's frame in its antecedent's, at q = 0. The joint acts along the frame's z."""
@@ -190,9 +203,12 @@ class Placement:
         return hash((self.rotation.tobytes(), self.position.tobytes()))
 
 
+@checked
 def rotation_to_axis(axis: ArrayLike) -> Array:
     """A rotation whose z axis is `axis`: what places a joint that acts along any direction."""
-    z = np.asarray(axis, dtype=np.float64)
+    z = as_array(axis, "rotation_to_axis, axis", (3,))
+    if not 0.0 < np.linalg.norm(z) < np.inf:
+        raise DataError("it has no direction.", where="rotation_to_axis, axis", found=f"{z.tolist()}")
     z = z / np.linalg.norm(z)
     helper = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(helper, z)

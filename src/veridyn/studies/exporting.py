@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from veridyn.errors import DataError, Fault, FileError, ModelError, VeridynError
-from veridyn.files.access import refuse_to_replace, resolved, write_atomic
+from veridyn.files.access import made_folder, refuse_format, refuse_to_replace, resolved, write_atomic
 from veridyn.files.archive import load
 from veridyn.files.machine.joint_laws import save_isaac, ten_of
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model, parse_machine
@@ -25,7 +25,7 @@ from veridyn.files.machine.mjcf_write import save_mjcf
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.machine.urdf_write import save_urdf
-from veridyn.files.machine.write import model_text, save_model
+from veridyn.files.machine.write import YAML_ENDINGS, model_text, save_model
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
@@ -87,6 +87,8 @@ def written_into(source: ExportSource, like: Path, to: Format) -> ExportSource:
 
 def export_machine(source: ExportSource, to: Format, out: Path, force: bool = False) -> list[Path]:
     """One file in a format."""
+    own = {"mjcf": MJCF_ENDINGS, "yaml": YAML_ENDINGS}.get(to, (ENDINGS[to],))
+    refuse_format(out, own, f"--to {to}", "The format is that of --to, whatever the name.")
     refuse_to_replace(out, force, FORCE)
     _write_machine(source, source.machine, to, out, force)
     return [out]
@@ -122,7 +124,7 @@ def export_draws(
     for file in files:
         refuse_to_replace(file, force, FORCE)
     sets = fit.draws(n, rng)
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     for file, phi in zip(files, sets, strict=True):
         _write_machine(source, source.machine.with_parameters(phi), to, file, force)
     return files

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +18,10 @@ import veridyn as vd
 import veridyn.files.log
 import veridyn.files.log.arrow as arrow
 from veridyn.errors import Faults, FileError
+from veridyn.files.log.arrow import parquet_blocks, read_parquet
 from veridyn.files.log.layout import CsvLayout, Unparsed, find_layout
-from veridyn.files.log.load import load_log
-from veridyn.files.log.parts import open_log
+from veridyn.files.log.load import load_log, survey
+from veridyn.files.log.parts import LogFile, open_log
 from veridyn.files.log.tables import parsed_blocks, read_columns, save_log
 from veridyn.model.experiment import Channel, Experiment
 
@@ -136,3 +139,69 @@ def test_columns_of_parquet_files(tmp_path: Path) -> None:
     blocks = list(arrow.parquet_blocks(path, ["x"]))
     assert len(blocks) > 1
     np.testing.assert_array_equal(np.concatenate([b["x"] for b in blocks]), -t)
+
+
+STAMPS = 1_700_000_000_123_456_789 + 5_000_000 * np.arange(40)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "timestamp[ns]", "timestamp[us]", "timestamp[ms]", "duration[ns]"])
+def test_clocks_of_every_kind(tmp_path: Path, kind: str) -> None:
+    """Whole nanoseconds are more than 2^53; dates are s since 1970, as of a DataFrame."""
+    per = {"us": 1000, "ms": 1_000_000}.get(kind[-3:-1], 1)
+    stamps = pa.array(STAMPS // per, pa.int64()).cast(
+        {"int64": pa.int64(), "uint64": pa.uint64()}.get(kind, _kind(kind))
+    )
+    file = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"t": stamps, "q": np.sin(STAMPS)}), file)
+    units = {"q": "rad"} | ({"t": "ns"} if "int" in kind else {})
+    log = load_log(file, units=units)
+    np.testing.assert_allclose(log["q"].t, STAMPS / 1e9, rtol=0, atol=1e-3 if "ms" in kind else 1e-6)
+    assert survey(file).units == ({} if "int" in kind else {"t": "s"})
+    assert parts_of(open_log(file, None, units)) == 40
+
+
+def _kind(text: str) -> pa.DataType:
+    word, _, unit = text.removesuffix("]").partition("[")
+    return {"timestamp": pa.timestamp, "duration": pa.duration}.get(word, pa.timestamp)(unit or "ns")
+
+
+def parts_of(opened: LogFile) -> int:
+    return sum(len(window.log["q"].t) for window in opened.windows(16, 0))
+
+
+def test_dates_and_times_of_day_are_seconds(tmp_path: Path) -> None:
+    file, days = tmp_path / "log.parquet", pa.array([0, 1, None], pa.int32())
+    pq.write_table(pa.table({"day": days.cast(pa.date32()), "ms": days.cast(pa.time32("ms"))}), file)
+    found = read_parquet(file, None, Faults())
+    np.testing.assert_array_equal(found["day [s]"], [0.0, 86400.0, np.nan])
+    np.testing.assert_array_equal(found["ms [s]"], [0.0, 0.001, np.nan])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3), pa.large_list(pa.int16())], ids=str
+)
+def test_columns_of_lists_are_columns(tmp_path: Path, kind: pa.DataType) -> None:
+    """As LeRobot keeps them: action and observation.state."""
+    t, rows = 0.02 * np.arange(30), np.arange(90).reshape(30, 3)
+    state = pa.array([None if k == 4 else list(row) for k, row in enumerate(rows)], kind)
+    file = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"timestamp": t, "observation.state": state, "note": ["a"] * 30}), file, row_group_size=7)
+    names = [f"observation.state.{k}" for k in range(3)]
+    assert list(survey(file).columns) == ["timestamp", *names]
+    log = load_log(
+        file, {f"q.{k}": name for k, name in enumerate(names)}, {"timestamp": "s", **dict.fromkeys(names, "rad")}
+    )
+    expected = np.where(np.arange(30)[:, None] == 4, np.nan, rows)
+    np.testing.assert_array_equal(np.column_stack([log[f"q.{k}"].values for k in range(3)]), expected)
+    blocks = list(parquet_blocks(file, names[1:]))
+    np.testing.assert_array_equal(np.concatenate([b[names[2]] for b in blocks]), expected[:, 2])
+
+
+def test_lists_of_several_lengths_are_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"t [s]": [0.0, 1.0], "a": [[1.0, 2.0], [1.0]]}), file)
+    with pytest.raises(FileError, match=r"column 'a.0': its lists are not all as long as the first.*\n.*2 numbers"):
+        load_log(file, units={"a.0": "rad", "a.1": "rad"})
+    pq.write_table(pa.table({"t [s]": [0.0, 1.0], "a": pa.array([[1.0] * 5000] * 2)}), file)
+    with pytest.raises(FileError, match="column 'a': the column does not hold numbers"):
+        load_log(file, units={"a": "rad"})

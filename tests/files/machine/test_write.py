@@ -15,6 +15,7 @@ from strangers.machines import MACHINES
 from strangers.natural_mechanisms import parallelogram, rack_and_pinion, random_mechanism, turning_fourbar
 from strangers.random_trees import random_open_machine
 from strangers.twins import crane_twin, linkage_twin, spatial_twin
+from studies.small_arm import small_arm
 from veridyn.errors import FileError, ModelError
 from veridyn.files.access import shipped_files
 from veridyn.files.machine.load import load_model, parse_machine
@@ -233,6 +234,26 @@ def test_a_file_is_never_written_over_in_silence(tmp_path: Path) -> None:
     save_model(machine.with_formulation("natural"), file, overwrite=True)
     assert load_model(file).formulation == "natural"
     assert [f.name for f in tmp_path.iterdir()] == ["arm.yaml"]
+
+
+def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
+    """A URDF and an MJCF are those of the exporters; what is of another program is refused, and nothing is written."""
+    machine = small_arm()
+    for name, beginning in (
+        ("a.urdf", "<?xml"),
+        ("a.xml", "<mujoco"),
+        ("a.mjcf", "<mujoco"),
+        ("a.yaml", "veridyn: 2"),
+        ("a", "veridyn: 2"),
+    ):
+        save_model(machine, tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(beginning), name
+        if name != "a":
+            assert load_model(tmp_path / name).coordinates == machine.coordinates
+    for name in ("a.sdf", "a.json", "a.png", "a.py"):
+        with pytest.raises(FileError, match="a model file is not written into a") as caught:
+            save_model(machine, tmp_path / name)
+        assert ".yaml" in caught.value.faults[0].expected and not (tmp_path / name).exists()
 
 
 def test_a_tyre() -> None:

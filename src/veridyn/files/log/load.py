@@ -47,6 +47,8 @@ from veridyn.files.log.tables import Frame, FrameTable, parquet, read_columns
 from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
 
+MOST_SKIPPED = 1_000_000_000  # lines of a file before its numbers
+
 
 @checked
 def load_log(
@@ -112,6 +114,7 @@ def load_log(
     >>> log["q.hinge"].unit, log["q.hinge"].values.round(3)
     ('rad', array([0.   , 1.571, 3.142]))
     """
+    _check_marks(delimiter, decimal, skip)
     given = columns
     names, columns, skip = _header(header, columns, skip)
     if not isinstance(path, str | os.PathLike):
@@ -141,6 +144,23 @@ def load_log(
         raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
     except (OSError, csv.Error, Unparsed) as error:
         raise FileError(unreadable(error), str(file)) from error
+
+
+def _check_marks(delimiter: str | None, decimal: str, skip: int | None) -> None:
+    """Refuse marks that no table has, and lines that no file has."""
+    faults = Faults()
+    for name, mark in (("delimiter", delimiter), ("decimal", decimal)):
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n'):
+            faults.add(
+                "it is no mark between cells or digits.", where=name, expected="one character", found=f"{mark!r}"
+            )
+    if delimiter is not None and delimiter == decimal:
+        faults.add(
+            "columns and decimals have the same mark.", where="delimiter", expected="two marks", found=f"{decimal!r}"
+        )
+    if skip is not None and not 0 <= skip <= MOST_SKIPPED:
+        faults.add("no file has so many lines.", where="skip", expected=f"0 to {MOST_SKIPPED}", found=f"{skip}")
+    faults.raise_if_any(DataError)
 
 
 @contextmanager

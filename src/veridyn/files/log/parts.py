@@ -258,7 +258,7 @@ def _table(part: LogPart, wanted: set[str], faults: Faults) -> dict[str, Array]:
     file = existing_file(part.file)
     try:
         if file.suffix.lower() in PARQUET:
-            return parquet(file).read_parquet(file, None, faults)
+            return {split_header(h)[0]: x for h, x in parquet(file).read_parquet(file, None, faults).items()}
         if part.interleaved:
             return _interleaved(file, part, faults)
         layout = find_layout(file, tuple(part.header) or None, part.delimiter, part.decimal, part.skip)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError, part_at
-from veridyn.files.access import PARQUET, write_atomic
+from veridyn.files.access import PARQUET, refuse_format, write_atomic
 from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, Unparsed, first_places, is_number
 from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
@@ -33,6 +33,7 @@ from veridyn.model.experiment import Experiment
 BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
 QUOTE = b'"'
 MOST_FAULTS = 20  # of one kind; a file of the wrong format would otherwise report every line
+TEXT_ENDINGS = (".csv", ".txt", ".tsv")
 NANOSECONDS = 1e9  # in a second
 
 
@@ -267,6 +268,7 @@ def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bo
     The file appears whole or not at all; an existing one is kept unless `overwrite`. Notes are not part of a table.
     """
     file = Path(path)
+    refuse_format(file, (*TEXT_ENDINGS, *PARQUET), "a log")
     faults = Faults()
     channels = list(experiment.channels.values())
     for channel in channels:

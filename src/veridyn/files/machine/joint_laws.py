@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
@@ -296,7 +296,8 @@ def _gains(own: Sequence[str], driving: Mapping[str, Controller]) -> dict[str, d
 
 def _ranges(machine: Machine, draws: Iterable[Array]) -> dict[str, dict[str, tuple[float, float]]]:
     """For each word of Isaac Lab the range of each joint whose value differs from draw to draw."""
-    drawn = [Carried.of(machine.with_parameters(phi)).joints for phi in draws]
+    sets = as_array(draws, "save_isaac, draws", (None, len(machine.parameters.names)))
+    drawn = [Carried.of(machine.with_parameters(phi)).joints for phi in sets]
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for word, key in WORDS.items() if drawn else ():
         for c in machine.coordinates:

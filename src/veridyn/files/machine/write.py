@@ -11,11 +11,11 @@ import numpy as np
 
 from veridyn.arguments import checked
 from veridyn.errors import Faults, ModelError
-from veridyn.files.access import write_atomic
+from veridyn.files.access import refuse_format, write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.bodies import collapsed
 from veridyn.files.machine.formulations import car_lines, parse_car, point_lines
-from veridyn.files.machine.load import parse_root
+from veridyn.files.machine.load import MJCF_ENDINGS, parse_root
 from veridyn.files.machine.parts import controller_text
 from veridyn.files.machine.write_parts import (
     FORMAT,
@@ -45,17 +45,21 @@ from veridyn.model.place import GROUND, Assembly, Attachment
 from veridyn.model.point_parts import ten_of
 from veridyn.spatial.inertia import broken_law
 
+YAML_ENDINGS = (".yaml", ".yml")
+
 
 @checked
 def save_model(machine: Machine, path: str | Path, overwrite: bool = False) -> None:
-    """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine.
+    """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine; by its suffix a URDF or an
+    MJCF, as :func:`~veridyn.files.machine.urdf_write.save_urdf` and :func:`~veridyn.files.machine.mjcf_write.save_mjcf` write them.
 
     Parameters
     ----------
     machine : Machine
         What is written, in its own formulation.
     path : str or path
-        The file, which appears whole or not at all.
+        The file, which appears whole or not at all: ``.urdf`` is a URDF, ``.xml`` and ``.mjcf`` are MJCF, ``.yaml`` and ``.yml`` a model
+        file; those of other programs and of data are refused.
     overwrite : bool
         Replace a file that exists; it is left alone by default.
 
@@ -66,7 +70,7 @@ def save_model(machine: Machine, path: str | Path, overwrite: bool = False) -> N
     Raises
     ------
     FileError
-        Where the file exists or cannot be written.
+        Where the file exists or cannot be written, or its suffix is that of another format.
     ModelError
         Where a file cannot hold the machine; see :func:`model_text`.
 
@@ -79,7 +83,20 @@ def save_model(machine: Machine, path: str | Path, overwrite: bool = False) -> N
     >>> vd.load_model("copy.yaml").coordinates
     ('x', 'swing')
     """
-    write_atomic(path, model_text(machine).encode("utf-8"), overwrite)
+    suffix = Path(path).suffix.lower()
+    if suffix == ".urdf":
+        from veridyn.files.machine.urdf_write import save_urdf
+
+        save_urdf(machine, path, overwrite=overwrite)
+    elif suffix in MJCF_ENDINGS:
+        from veridyn.files.machine.mjcf_write import save_mjcf
+
+        save_mjcf(machine, path, overwrite=overwrite)
+    else:
+        refuse_format(
+            path, YAML_ENDINGS, "a model file", "veridyn export writes MJCF, URDF and actuators of Isaac Lab."
+        )
+        write_atomic(path, model_text(machine).encode("utf-8"), overwrite)
 
 
 def model_text(machine: Machine) -> str:

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError
 from veridyn.identify.estimator import WLS, base_of, fit_of
@@ -137,6 +137,7 @@ def trust_prior(
     that may be fitted, with the same `settings`, of which covariance, sampling and engine are used.
     """
     faults = Faults()
+    scales = as_array(scales, "trust_prior.scales", (None,)).tolist()
     if not scales or not all(np.isfinite(s) and s > 0.0 for s in scales):
         faults.add("each must be positive, and there must be one.", where="trust_prior.scales", found=f"{list(scales)}")
     prior = method if isinstance(method, Prior) else method.prior

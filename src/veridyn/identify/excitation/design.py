@@ -342,7 +342,7 @@ def _place_and_reach(
 def _frequencies(rate: float, shape: Shape) -> tuple[float, float]:
     """The ends of the frequency; a fixed one must fit the sampling."""
     low, high = shape.ends
-    if not rate > 4.0 * shape.fastest * high:
+    if not 4.0 * shape.fastest * high < rate < np.inf:
         raise DataError(
             "the sampling is too slow for this motion.",
             where="design_excitation, rate",

@@ -58,7 +58,7 @@ def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None
         made = Noise(np.diag(given**2) if given.ndim == 1 else given)
     C = np.asarray(made.covariance, dtype=np.float64)
     right = C.shape == (len(rows), len(rows)) and np.isfinite(C).all() and np.allclose(C, C.T)
-    if not right or np.linalg.eigvalsh(C)[0] <= 0.0 or not -1.0 < made.memory < 1.0:
+    if not right or not rows or np.linalg.eigvalsh(C)[0] <= 0.0 or not -1.0 < made.memory < 1.0:
         raise DataError(
             "this is no covariance of the rows' noise.",
             where=where,

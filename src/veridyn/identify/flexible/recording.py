@@ -322,5 +322,7 @@ def samples_of(
 
 def largest_speed(recordings: Sequence[JointRecording]) -> float:
     """The largest speed of the motor over all recordings, rad/s or m/s."""
+    if not recordings:
+        raise DataError("there is no log.", where="logs", expected="one or more", found="none")
     found = [derivative(zero_phase(r.motor, r.rate, Butterworth(r.band, ORDER)), r.rate) for r in recordings]
     return max(float(np.abs(x).max()) for x in found)

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, overload
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, VeridynError
 from veridyn.model.motion import Motion
 from veridyn.progress import this_thread
@@ -54,6 +55,7 @@ class MadeMotions(Sequence[Motion]):
         make(source) → Motion. For processes and clusters it must be a function of a module, or a ``functools.partial`` of one.
     """
 
+    @checked
     def __init__(self, sources: Iterable[Any], make: Callable[[Any], Motion]) -> None:
         self.sources, self.make = tuple(sources), make
         if not self.sources:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
@@ -52,6 +52,7 @@ def pressure_wrench(force: ArrayLike, centre: ArrayLike, free_moment: ArrayLike 
     twist = np.zeros_like(f)
     if free_moment is not None:
         given = np.asarray(free_moment, dtype=np.float64)
+        as_array(given, "pressure_wrench, free_moment", (len(f),) if given.ndim == 1 else f.shape)
         twist[:, 2 if given.ndim == 1 else slice(None)] = given
     return np.concatenate([f, np.cross(np.where(idle[:, None], 0.0, c), f) + twist], axis=1)
 
@@ -62,7 +63,7 @@ def sensor_wrench(read: ArrayLike, sensor: Placement | MDH) -> Array:
 
     An ankle sensor measures what is below it: the model it belongs to is that of the machine above, with the foot's part below left out.
     """
-    w = np.asarray(read, dtype=np.float64)
+    w = as_array(read, "sensor_wrench, read", (None, 6))
     f, m = w[:, :3] @ sensor.rotation.T, w[:, 3:] @ sensor.rotation.T
     return np.concatenate([f, m + np.cross(sensor.position, f)], axis=1)
 

@@ -28,6 +28,7 @@ from typing import Literal
 
 import numpy as np
 
+from veridyn.arguments import as_array, checked, checked_record
 from veridyn.arrays import Record
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.elements.kinds import KINDS, NAN
@@ -43,6 +44,7 @@ OUTSIDE = ("hold", "extend")
 MOST_POINTS = 200  # of a table: each is a few operations of every kernel
 
 
+@checked_record
 @dataclass(frozen=True)
 class LawTable:
     """A law by points: `values` at the places `at`, which grow, of the formula `of`.
@@ -59,7 +61,7 @@ class LawTable:
 
     def __post_init__(self) -> None:
         for part in ("at", "values"):
-            object.__setattr__(self, part, tuple(float(x) for x in getattr(self, part)))
+            object.__setattr__(self, part, tuple(as_array(getattr(self, part), f"table.{part}", (None,)).tolist()))
 
     def faults(self, where: str, faults: Faults) -> LawFormula | None:
         """Note everything that is wrong with it; else the formula it is a table of."""
@@ -133,6 +135,7 @@ class LawTable:
         return positive_part(algebra, sub(self.at[0], x)), positive_part(algebra, sub(x, self.at[-1]))
 
 
+@checked_record
 @dataclass(frozen=True, kw_only=True)
 class Element(Record):
     """One element: `on` maps coordinates to their coefficients aᵢ, or, for drag and offsets, one "body.fx" to its coefficient.
@@ -259,26 +262,31 @@ def _on(target: On) -> Mapping[str, float]:
     return {target: 1.0} if isinstance(target, str) else target
 
 
+@checked
 def spring(on: On, value: float = NAN, name: str = "") -> Element:
     """A spring: a stiffness in N*m/rad or N/m on a coordinate, or on a combination of coordinates such as ``{"z1": 1.0, "z2": -1.0}``."""
     return _made("spring", on, value, name)
 
 
+@checked
 def offset(on: On, value: float = NAN, name: str = "") -> Element:
     """A constant force or torque, in N or N*m; on a component such as "body.fx" of a wrench, the zero of a force sensor."""
     return _made("offset", on, value, name)
 
 
+@checked
 def damper(on: On, value: float = NAN, name: str = "") -> Element:
     """Viscous friction, in N*m*s/rad or N*s/m."""
     return _made("damper", on, value, name)
 
 
+@checked
 def coulomb(on: On, value: float = NAN, name: str = "") -> Element:
     """Dry friction, value · sign(v), in N*m or N."""
     return _made("coulomb", on, value, name)
 
 
+@checked
 def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", **constants: float) -> Element:
     """An element of a kind along the line between two places: ``strut("spring", a, b, 2e4, rest=0.3)``.
 
@@ -288,38 +296,45 @@ def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", *
     return Element(kind=kind, on={}, value=value, name=name, between=(a, b), constants=constants)
 
 
+@checked
 def asymmetric(on: On) -> tuple[Element, ...]:
     """Dry and viscous friction of each direction: four elements, fsp, fsn, hp and hn. Together with an offset they are one too many."""
     kinds = ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
     return tuple(Element(kind=kind, on=_on(on)) for kind in kinds)
 
 
+@checked
 def stribeck(on: On, speed: float, value: float = NAN, name: str = "") -> Element:
     """What static friction has above dry friction, falling with speed: at `speed` half of it is left."""
     return _made("stribeck", on, value, name, speed=speed)
 
 
+@checked
 def coulomb_along(on: On, middle: float, half: float, value: float = NAN, name: str = "", power: int = 1) -> Element:
     """Dry friction that changes along the way: `value` u^power sign(v) with u = (c − middle)/half, beside a `coulomb`; power 1 to 4."""
     kind = f"coulomb_along{power if power > 1 else ''}"
     return _made(kind, on, value, name, middle=middle, half=half)
 
 
+@checked
 def motor_inertia(on: On, value: float = NAN, name: str = "") -> Element:
     """The inertia of a motor as seen from the coordinate, in kg*m^2 or kg."""
     return _made("inertia", on, value, name)
 
 
+@checked
 def drive_gain(on: On, signal: str, value: float = NAN, name: str = "") -> Element:
     """The force per unit of a measured signal, such as N*m/A of a motor current named `signal`."""
     return _made("drive_gain", on, value, name, signal)
 
 
+@checked
 def drag(on: str, value: float = NAN, name: str = "") -> Element:
     """Drag on one component of a body's wrench, such as "chassis.fx"; positive values oppose forward motion."""
     return _made("drag", on, value, name)
 
 
+@checked
 def tyre(wheel: Marker, constants: Mapping[str, float], *, kind: str = "tyre", name: str = "") -> Element:
     """A tyre on a wheel: its body, centre and axis, and the constants of its law; `kind` is "tyre" or "linear_tyre".
 
@@ -332,26 +347,31 @@ def tyre(wheel: Marker, constants: Mapping[str, float], *, kind: str = "tyre", n
     return Element(kind=kind, value=1.0, name=name, wheel=wheel, constants=constants)
 
 
+@checked
 def tanh_friction(on: On, speed: float, value: float = NAN, name: str = "") -> Element:
     """Dry friction without a jump, value · tanh(v/speed), in N*m or N; `speed` in rad/s or m/s."""
     return _made("tanh_friction", on, value, name, speed=speed)
 
 
+@checked
 def cubic(on: On, value: float = NAN, name: str = "", *, rest: float = 0.0) -> Element:
     """A stiffness of third order, value · (c − rest)³, in N*m/rad^3 or N/m^3; `rest` in rad or m."""
     return _made("cubic", on, value, name, rest=rest)
 
 
+@checked
 def bump_stop(on: On, gap: float, value: float = NAN, name: str = "") -> Element:
     """A stop on one side, value · (c − gap) where c > gap, in N*m/rad or N/m; on ``{"q": -1.0}`` it acts on the other side."""
     return _made("bump_stop", on, value, name, gap=gap)
 
 
+@checked
 def dead_zone(on: On, gap: float, value: float = NAN, name: str = "") -> Element:
     """A spring with play, value · (c ∓ gap) outside ±gap and nothing inside, in N*m/rad or N/m; `gap` in rad or m."""
     return _made("dead_zone", on, value, name, gap=gap)
 
 
+@checked
 def lugre(
     on: On,
     deflection: float,
@@ -370,16 +390,19 @@ def lugre(
     return _made("lugre", on, value, name, deflection=deflection, time=time, ratio=ratio, speed=speed)
 
 
+@checked
 def maxwell(on: On, time: float, value: float = NAN, name: str = "") -> Element:
     """A spring and a damper in series: a stiffness (N*m/rad or N/m) whose force fades with the time constant `time` (s)."""
     return _made("maxwell", on, value, name, time=time)
 
 
+@checked
 def relaxation(on: On, length: float, signal: str, value: float = NAN, name: str = "") -> Element:
     """A stiffness (N*m/rad or N/m) whose force follows over a travelled `length` (m); `signal` names the speed of travel (m/s)."""
     return _made("relaxation", on, value, name, signal, length=length)
 
 
+@checked
 def dc_motor(
     on: On, signal: str, resistance: float, inductance: float, emf: float, value: float = NAN, name: str = ""
 ) -> Element:
@@ -391,6 +414,7 @@ def dc_motor(
     return _made("dc_motor", on, value, name, signal, resistance=resistance, inductance=inductance, emf=emf)
 
 
+@checked
 def law(on: On, formula: str, value: float = NAN, name: str = "", *, unit: str = "", typical: float = NAN) -> Element:
     """A law of one's own: value · formula, the formula in c, v, coordinates, rate(NAME) and signal(NAME).
 
@@ -403,6 +427,7 @@ def law(on: On, formula: str, value: float = NAN, name: str = "", *, unit: str =
     return Element(kind="law", on=_on(on), value=value, name=name, unit=unit, typical=typical, formula=formula)
 
 
+@checked
 def table(
     on: On,
     at: Sequence[float],

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
-from veridyn.arguments import checked
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.filters.run import Smoothed
@@ -111,9 +111,13 @@ def nees(
     unknown = [n for n in states or () if n not in track.states]
     if unknown:
         raise DataError(f"there is no state '{unknown[0]}'.", where="NEES", hint=did_you_mean(unknown[0], track.states))
+    if states is not None and not len(states):
+        raise DataError("no state is named.", where="NEES", expected="one or more", found="none")
     chosen = list(range(len(track.states))) if states is None else [track.states.index(n) for n in states]
     error = (
-        true - track.x if subtract is None else subtract(true, track.x)
+        true - track.x
+        if subtract is None
+        else as_array(subtract(true, track.x), "NEES, subtract", (len(track.x), None))
     )  # in the coordinates of P, those of the track
     P = track.P[skip:][:, chosen][:, :, chosen]
     try:

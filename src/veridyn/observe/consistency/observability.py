@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
+from veridyn.arguments import as_array, checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError
 from veridyn.observe.machine import MachineSystem
@@ -320,13 +321,17 @@ def poles(F: ArrayLike, K: ArrayLike, H: ArrayLike) -> NDArray[np.complex128]:
     return np.linalg.eigvals(F @ (np.eye(len(F)) - K @ H)).astype(np.complex128)
 
 
+@checked
 def closed_loop(estimates: Estimates, scales: ArrayLike | None = None, skip: int = 0) -> ClosedLoop:
     """Growth rates along the run from sample `skip` on. `scales` (n,): typical sizes of the states, so that units compare."""
     estimates.chained("closed-loop stability")
     n = len(estimates.states)
+    skip = int(skip)
     if len(estimates) - skip < 2:
         raise DataError("one sample makes no step.", where=estimates.filter, expected="at least two samples")
-    s = np.ones(n) if scales is None else np.asarray(scales, dtype=np.float64)
+    s = np.ones(n) if scales is None else as_array(scales, "closed_loop, scales", (n,))
+    if not (np.isfinite(s) & (s > 0.0)).all():
+        raise DataError("typical sizes are above zero.", where="closed_loop, scales", found=f"{s.tolist()}")
     keep = np.eye(n) - estimates.K[skip + 1 :] @ estimates.H[skip + 1 :]
     steps = (keep @ estimates.F[skip + 1 :]) * (s[None, None, :] / s[None, :, None])
     Q, growth = np.eye(n), np.zeros(n)

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.observe.filters.filter import Filter, Passing, advance, starting_belief
@@ -103,6 +104,7 @@ class Stream:
     It changes with every step; not for two threads at once.
     """
 
+    @checked
     def __init__(self, settings: Filter, system: System, start: Belief) -> None:
         if not system.outputs:
             raise ModelError("the system has no outputs.", where=settings.name)

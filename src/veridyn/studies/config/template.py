@@ -34,6 +34,7 @@ from veridyn.studies.config.guessing import (
     time_unit,
     wrench_columns,
 )
+from veridyn.studies.config.several_logs import are_recordings, nothing_found, refuse_other_columns, refuse_parts
 from veridyn.studies.config.text import flow
 
 LISTED = 6  # columns that a message names
@@ -53,7 +54,9 @@ def template(
     `files`: the logs, or what was read of them before. `rate` (Hz): that of a log without a clock.
     """
     seen = [named_by_file(file if isinstance(file, Survey) else survey(file)) for file in files]
-    parts = {s.file.stem: s for s in seen} if len(seen) > 1 else {}
+    apart = are_recordings(machine, seen, rate)
+    parts = {s.file.stem: s for s in seen} if len(seen) > 1 and not apart else {}
+    refuse_parts(parts)
     spread = _spread(parts, rate) if parts else None
     columns = seen[0].columns if spread is None else spread.columns
     units = seen[0].units if spread is None else spread.units
@@ -63,10 +66,18 @@ def template(
         clocks = set()
     time = next(iter(clocks), "") if spread is None else ""
     found = guesses(machine, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
+    if not found and seen[0].has_header:
+        raise nothing_found(machine, columns, [s.file.name for s in seen])
+    if apart:
+        refuse_other_columns(seen, [g.column for g in found] + ([time] if time else []))
     held = _without_column(machine, {g.channel for g in found})
     found = [g for g in found if g.channel.partition(".")[2] not in held]
     used = {g.column: columns[g.column] for g in found}
-    missing_cells = check_missing(used, ", ".join(s.file.name for s in seen))
+    whole = [{n: s.columns[n] for n in used} for s in seen] if apart else [used]
+    cells = [check_missing(x, s.file.name) for x, s in zip(whole, seen, strict=False)] if apart else []
+    missing_cells = (
+        "; ".join(filter(None, cells)) if apart else check_missing(used, ", ".join(s.file.name for s in seen))
+    )
     taken = {g.column for g in found}
     left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
@@ -98,9 +109,7 @@ def template(
         )
     if left:
         lines += wrapped("    # columns not used: ", left)
-    lines += ["", "training: # logs to learn from", *_recordings(seen, spread, study, "[0, 0.7]")]
-    lines += ["validation: # logs to be judged by; another motion is a harder test than the rest of the same one"]
-    lines += [*_recordings(seen, spread, study, "[0.7, 1]"), ""]
+    lines += ["", *_halves(seen, spread, study, apart), ""]
     if missing_cells:
         lines += ["values:", f"  missing: cut # guessed: {missing_cells}; the log is cut there, refuse: stop"]
     lines += [
@@ -120,6 +129,17 @@ def template(
         "  suspicions: 0",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _halves(seen: Sequence[Survey], spread: _Spread | None, study: Path, apart: bool) -> list[str]:
+    """What is learnt from and what is judged by: the last of several recordings, or the end of the one that there is."""
+    training, validation = "training: # logs to learn from", "validation: # logs to be judged by"
+    if apart:
+        names = [f"  - {flow(beside(s.file, study))}" for s in seen]
+        return [training, *names[:-1], f"{validation}; guessed: the last of the recordings", names[-1]]
+    harder = f"{validation}; another motion is a harder test than the rest of the same one"
+    first, last = (_recordings(seen, spread, study, share) for share in ("[0, 0.7]", "[0.7, 1]"))
+    return [training, *first, harder, *last]
 
 
 def study_name(machine: Machine, otherwise: str = "study") -> str:

@@ -151,6 +151,12 @@ class Preparing:
         if faults:
             raise DataError(faults)
         pieces = [p for log in self.mended for p in log.pieces]
+        if not any(len(piece.channels) for piece in pieces):
+            what, expected = (
+                "the study names no column of its log.",
+                "channel: column [unit], such as q.JOINT: q1 [rad]",
+            )
+            raise self.loaded.error_at(("log", "columns"), what, expected=expected, found="none")
         self.rate = study.signals.rate if study.signals.rate != "auto" else max(_rate(p) for p in pieces)
 
     def signals(self, lowpass: float | None, rates: bool | None = None) -> Signals:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.description.found_joints import MechanismJoints, Pose, in_space
@@ -226,6 +227,7 @@ def _framed(end: Attachment, x: Array, z: Array) -> Attachment:
     return Attachment(end.body, Placement(np.column_stack([x, np.cross(z, x), z]), end.placement.position))
 
 
+@checked
 def machine_of_points(
     points: Iterable[Point],
     bodies: Iterable[RigidBody],

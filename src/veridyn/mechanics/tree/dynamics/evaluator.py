@@ -16,6 +16,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.compiled import kept, only_for
@@ -110,6 +111,7 @@ class Evaluator:
     array([10.41])
     """
 
+    @checked
     def __init__(
         self, machine: Machine | Tree, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0
     ) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.arguments import as_array
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.tree.dynamics.engine import Engine
@@ -98,7 +99,7 @@ def closed_motion(
     `forces`: those of the actuated coordinates, in their order or by name; passive ones have NaN.
     """
     tree = tree_of(machine)
-    split, clock = splitting(tree, at), np.asarray(t, dtype=np.float64)
+    split, clock = splitting(tree, at), as_array(t, "closed_motion, t", (None,))
     rates, accelerations = as_given(split, qd), as_given(split, qdd)
     measured = None if forces is None else _columns(tree, tree.actuated_coordinates, forces)
     positions = as_given(split, q)
