@@ -10,6 +10,9 @@ Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drive
 
 ``--halves`` fits the first and the second half of the log of a real quadruped, a Unitree Go2, apart (:func:`halves`).
 
+``--circumstances limit`` (with ``--foreign``) prints held-out errors beside the file's where drives do what the fit is not told of
+(:mod:`benchmarks.drives_held_out`).
+
 ``--workers N`` shares the quadrupeds out to so many processes.
 
 ``--peers`` prints what others make of the log of a real quadruped, beside veridyn (:mod:`benchmarks.drives_peers`).
@@ -269,6 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=20, help="how many quadrupeds")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
     parser.add_argument("--kind", choices=("coulomb", "uneven", "soft"), help="dry friction of all of them")
+    parser.add_argument(
+        "--circumstances",
+        choices=("ideal", "limit", "all"),
+        help="held-out errors of fits, and of the file, where drives do what the fit is not told of",
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes that share in the quadrupeds")
     parser.add_argument("--json", action="store_true", help="every number beside its truth")
     asked = parser.parse_args(arguments)
@@ -283,6 +291,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if not asked.foreign:
         parser.error("nothing to do: --foreign, --halves or --peers")
+    if asked.circumstances:
+        from benchmarks.drives_held_out import CIRCUMSTANCES, held_out_lines, one_of
+
+        words = CIRCUMSTANCES if asked.circumstances == "all" else (asked.circumstances,)
+        rows = [(seed, word) for word in words for seed in range(asked.seed, asked.seed + asked.seeds)]
+        print("\n".join(held_out_lines(list(shared_out(one_of, rows, asked.workers)))))
+        return 0
     found = []
     jobs: list[tuple[int, Friction]] = [
         (seed, asked.kind or KINDS[seed % len(KINDS)]) for seed in range(asked.seed, asked.seed + asked.seeds)

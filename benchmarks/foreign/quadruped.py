@@ -150,34 +150,45 @@ def commands(rng: np.random.Generator, t: Array) -> Array:
     return np.tile(CENTRE, len(LEGS)) + begin * waves
 
 
-def recorded(truth: TrueDrives, seconds: float, rng: np.random.Generator) -> vd.Experiment:
-    """What the encoders read while the drives follow commands."""
+def recorded(
+    truth: TrueDrives, seconds: float, rng: np.random.Generator, limit: Array | float = np.inf
+) -> vd.Experiment:
+    """What the encoders read while the drives follow commands with torques of at most `limit`, N*m, of each joint or all."""
+    t = np.arange(int(seconds * RATE) + 1) / RATE
+    asked = commands(rng, t)
+    read, _ = driven(truth, asked, limit)
+    read += NOISE * rng.standard_normal(read.shape)
+    read = QUANTUM * np.round(read / QUANTUM)
+    channels = {f"command.{j}": asked[:, k] for k, j in enumerate(JOINTS)}
+    channels |= {f"position.{j}": read[:, k] for k, j in enumerate(JOINTS)}
+    return vd.Experiment.from_arrays(t, channels, dict.fromkeys(channels, "rad"), "quadruped")
+
+
+def driven(truth: TrueDrives, asked: Array, limit: Array | float = np.inf) -> tuple[Array, Array]:
+    """Encoders (N, 12) at the samples of commands `asked` (N, 12), without noise, and what the laws of the drives ask for there, N*m."""
     model = mujoco.MjModel.from_xml_string(
         mjcf({key: getattr(truth, key) for key in FILE}, "" if truth.kind == "soft" else HOLDING)
     )
     data = mujoco.MjData(model)
-    t = np.arange(int(seconds * RATE) + 1) / RATE
-    asked, read = commands(rng, t), np.zeros((len(t), len(JOINTS)))
+    read, torques = np.zeros_like(asked), np.zeros_like(asked)
     data.qpos[:] = asked[0] - truth.zero
     per_tick, per_sample = round(1.0 / TICKS / STEP), round(1.0 / RATE / STEP)
     late = np.repeat(np.round(truth.delay / STEP).astype(int), len(PARTS))
-    held = asked[0].copy()
-    for step in range((len(t) - 1) * per_sample + 1):
+    held, wanted = asked[0].copy(), np.zeros(len(JOINTS))
+    for step in range((len(asked) - 1) * per_sample + 1):
         if step % per_sample == 0:
             read[step // per_sample] = data.qpos + truth.zero
-            if step == (len(t) - 1) * per_sample:
+            torques[step // per_sample] = wanted
+            if step == (len(asked) - 1) * per_sample:
                 break
         tick = (step - late) % per_tick == 0
         if tick.any():
             at = np.maximum((step - late) // per_sample, 0)
             held = np.where(tick, asked[at, np.arange(len(JOINTS))], held)
             torque = truth.kp * (held - data.qpos - truth.zero) - truth.kd * data.qvel
-            data.ctrl[:] = np.where(tick, torque, data.ctrl)
+            wanted = np.where(tick, torque, wanted)
+            data.ctrl[:] = np.clip(wanted, -limit, limit)
         if truth.kind == "uneven":
             model.dof_frictionloss[:] = truth.friction(data.qpos)
         mujoco.mj_step(model, data)
-    read += NOISE * rng.standard_normal(read.shape)
-    read = QUANTUM * np.round(read / QUANTUM)
-    channels = {f"command.{j}": asked[:, k] for k, j in enumerate(JOINTS)}
-    channels |= {f"position.{j}": read[:, k] for k, j in enumerate(JOINTS)}
-    return vd.Experiment.from_arrays(t, channels, dict.fromkeys(channels, "rad"), "quadruped")
+    return read, torques

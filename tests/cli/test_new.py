@@ -1,13 +1,18 @@
 import json
+import re
+import warnings
 from pathlib import Path
 
+import numpy as np
 from typer.testing import CliRunner
 
 from studies.bench_robot import Bench
 from veridyn.cli.app import app
+from veridyn.errors import IdentificationWarning
 from veridyn.files.machine.write import save_model
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.studies.config.study import load_study
+from veridyn.studies.run.excite import excitation
 
 
 def test_a_study_is_written_and_never_over_another(tmp_path: Path) -> None:
@@ -106,11 +111,24 @@ def test_kinds_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         ([model, log, "--kind", "observe"], "a study of kind identify is written"),
         ([model, log, log, "--kind", "simulate"], "follows one table"),
         ([model, log, "--kind", "simulate"], "not the table of a motion"),
-        (["veridyn:crane.yaml"], "in joint coordinates"),
     ):
         done = CliRunner().invoke(app, ["new", *args, *out])
         assert done.exit_code == 2 and words in done.stderr, done.output
         assert not (tmp_path / "n.yaml").exists()
+
+
+def test_a_motion_is_designed_for_a_machine_by_points(tmp_path: Path) -> None:
+    """As capabilities says, by its tree: the crank of a linkage that turns right round, and more than once."""
+    out = tmp_path / "motion.yaml"
+    done = CliRunner().invoke(app, ["new", "veridyn:fourbar.yaml", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    text = re.sub(r"range: \[.*?\]", "range: [-4, 6]", out.read_text()).replace("speed: 2", "speed: 5")
+    text = text.replace("harmonics: 5", "harmonics: 2").replace("starts: 4", "starts: 1, iterations: 5")
+    out.write_text(text.replace("acceleration: 8", "acceleration: 20"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)  # no noise is given
+        plan = excitation(load_study(out, "excite")).plan
+    assert plan.coordinates == ("phi",) and np.ptp(plan.samples()[1]) > 2.0 * np.pi and max(plan.used.values()) < 1.0
 
 
 def test_an_observer_of_a_machine_by_points_reads_one_log(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +113,17 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert np.array_equal(again.replay_defaults.simulated, fit.replay_defaults.simulated)
     assert again.summary() == fit.summary()
     assert {f.name for f in fields(DrivesFit)} == {f.name for f in fields(type(again))}
+
+
+def test_every_log_comes_back(tmp_path: Path) -> None:
+    fit, other = fitted_leg(), recorded_leg().validation
+    both = replace(fit, further=((fit.simulate(other), fit.simulate_defaults(other)),))
+    again = vd.load(vd.save(both, tmp_path / "fit.json"))
+    assert isinstance(again, DrivesFit) and [r.name for r in again.replays] == [r.name for r in both.replays]
+    for name in ("replays", "replays_defaults"):
+        for one, was in zip(getattr(again, name), getattr(both, name), strict=True):
+            assert np.array_equal(one.t, was.t) and np.array_equal(one.simulated, was.simulated)
+    assert again.rms_held_out == both.rms_held_out and again.summary() == both.summary()
 
 
 def test_what_is_loaded_simulates_and_is_saved_alike(tmp_path: Path) -> None:

@@ -172,3 +172,19 @@ def test_every_cut_is_predicted_from_the_others_by_one_recipe(recipe):
         assert c.recipe < 0.75 * min(c.least_squares, c.drawing)
     errors = np.array([c.recipe for c in found.values()])
     assert sum(errors < 3.0) >= 4 and errors.max() < 5.5 and np.sqrt((errors**2).mean()) < 3.6
+
+
+def test_a_machine_to_export_stays_near_its_drawing(arm, motions):
+    """As `veridyn new` proposes it: the plain URDF with rotors that have no value, and a prior, which keeps what the logs leave open.
+
+    Without the prior the least residual is found all the same, and the fit says how far its masses are from the model's.
+    """
+    elements = [e for e in arm.elements if e.kind != "offset"]
+    elements += [vd.elements.motor_inertia(c) for c in arm.coordinates]
+    plain = vd.Machine.build(arm.links, arm.joints, name="LWR4+", elements=elements)
+    drawn = {k.name: k.inertia[9] for k in plain.links if k.real}
+    near, free = (vd.identify(plain, motions[0], Consistent(prior), diagnose="off") for prior in (Prior(), None))
+    p = plain.parameters.names
+    ratio = {name: near.standard[p.index(f"M_{name}")] / mass for name, mass in drawn.items()}
+    assert near.feasibility.feasible and all(0.5 < r < 2.0 for r in ratio.values()), ratio
+    assert free.feasibility.feasible and any("masses far from the model's" in note for note in free.notes)

@@ -194,3 +194,45 @@ def test_a_study_keeps_the_warning(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["identify", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "runs")])
     assert done.exit_code == 0, done.output
     assert "at its limit of 0.8" in (tmp_path / "runs" / "leg-001" / "result.json").read_text("utf-8")
+
+
+def slow_servo(t: np.ndarray, command: np.ndarray, kind: str) -> np.ndarray:
+    """A servo of second order by Euler's steps, whose torque or whose setpoint has a limit; it reads its command 20 ms late."""
+    step, q, v, setpoint, out = float(t[1]) / 10, 0.0, 0.0, 0.0, np.empty(len(t))
+    for k in range(len(t)):
+        out[k] = q
+        asked = float(command[max(k - round(0.02 / t[1]), 0)])
+        for _ in range(10):
+            setpoint += min(max(asked - setpoint, -2.0 * step), 2.0 * step) if kind == "speed" else asked - setpoint
+            torque = 20.0 * (setpoint - q) - 0.5 * v
+            torque = min(max(torque, -0.6), 0.6) if kind == "torque" else torque
+            v += step * (torque - 0.3 * v) / 0.015
+            q += step * v
+    return out
+
+
+@pytest.mark.parametrize("hold", [(0.4, 1.5), (1.0, 3.0)])
+@pytest.mark.parametrize("kind", ["plain", "torque", "speed"])
+def test_records_of_steps(kind: str, hold: tuple[float, float]) -> None:
+    """Steps that a servo follows as slowly as its limits let it are no clock's fault; clocks that are .4 s late or .15 s early are."""
+    rng, t = np.random.default_rng(7), np.arange(2001) / 100.0
+    command, at = np.zeros(len(t)), 0.5
+    while at < t[-1]:
+        command[t >= at] = rng.uniform(-1.2, 1.2)
+        at += rng.uniform(*hold)
+    followed, noise = slow_servo(t, command, kind), 1e-3 * rng.normal(size=len(t))
+    for late, words in ((0.0, ""), (0.4, "too late"), (-0.15, "before their commands")):
+        log = CommandedLog(
+            name="steps",
+            joints=("servo",),
+            turning=(True,),
+            step=t[1],
+            command=command[:, None],
+            position=(np.interp(t - late, t, followed) + noise)[:, None],
+            kp=np.array([20.0]),
+            kd=np.array([0.5]),
+            limit=np.array([np.inf]),
+            tick=1e-3,
+        )
+        found = [f.what for f in command_faults(log)]
+        assert (not found) if not words else any(words in what for what in found), (late, found, log.lags)

@@ -210,15 +210,10 @@ def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKi
 
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
-    from veridyn.errors import FileError
     from veridyn.studies.config.motion_template import excite_template
 
     machine = machine_with_values(file, base, strict)
     machine.need_joints("motion of joints to design")
-    if machine.formulation != "tree":
-        hint = "Give a log, to observe the machine: veridyn new MODEL LOG; or --kind simulate."
-        what = "a motion is designed for a machine in joint coordinates."
-        raise FileError(what, where=file.name, expected="a tree", found="points", hint=hint)
     return excite_template(file, machine, out, strict)
 
 

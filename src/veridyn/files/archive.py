@@ -25,7 +25,6 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, FileError, ModelError
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.fit_file import (
-    DRIVE_ARRAYS,
     FORMAT,
     OPTIONAL,
     SEARCH_COVARIANCE,
@@ -41,6 +40,7 @@ from veridyn.files.fit_file import (
     RungFile,
     arrays_beside,
     check_fit,
+    drive_arrays,
     parsed_fit,
 )
 from veridyn.files.machine.load import parse_machine
@@ -333,7 +333,6 @@ def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
 
     if not isinstance(fit, DrivesFit):
         return None, {}
-    replay = fit.replay
     part = DrivesPart(
         numbers=[DriveNumberFile(**{**vars(d), "joints": list(d.joints)}) for d in fit.drives],
         open=[OpenFile(names=list(o.names), left=o.left, text=o.text) for o in fit.open],
@@ -342,11 +341,14 @@ def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
         between=fit.between,
         until=fit.until,
         widening=fit.widening,
-        log=replay.name,
-        joints=list(replay.joints),
+        log=fit.replay.name,
+        joints=list(fit.replay.joints),
+        further=[own.name for own, _ in fit.further],
     )
-    values = (replay.t, replay.measured, replay.simulated, fit.replay_defaults.simulated)
-    return part, dict(zip(DRIVE_ARRAYS, values, strict=True))
+    arrays: dict[str, Array] = {}
+    for names, now, before in zip(drive_arrays(part), fit.replays, fit.replays_defaults, strict=True):
+        arrays |= dict(zip(names, (now.t, now.measured, now.simulated, before.simulated), strict=True))
+    return part, arrays
 
 
 def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]]) -> DrivesFit:
@@ -355,11 +357,14 @@ def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]
     from veridyn.identify.drives.friction_choice import Rung
     from veridyn.identify.drives.undetermined import OpenDirection
 
-    times, measured, simulated, defaults = (arrays[name] for name in DRIVE_ARRAYS)
-    replays = [
-        DriveReplay(name=part.log, joints=tuple(part.joints), t=times, measured=measured, simulated=own)
-        for own in (simulated, defaults)
-    ]
+    replays = []
+    for log, names in zip((part.log, *part.further), drive_arrays(part), strict=True):
+        times, measured, *simulated = (arrays[name] for name in names)
+        now, before = (
+            DriveReplay(name=log, joints=tuple(part.joints), t=times, measured=measured, simulated=own)
+            for own in simulated
+        )
+        replays.append((now, before))
     common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
     return DrivesFit(
         **common,
@@ -370,6 +375,7 @@ def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]
         between=part.between,
         until=part.until,
         widening=part.widening,
-        replay=replays[0],
-        replay_defaults=replays[1],
+        replay=replays[0][0],
+        replay_defaults=replays[0][1],
+        further=tuple(replays[1:]),
     )

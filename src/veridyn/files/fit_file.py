@@ -353,6 +353,14 @@ class DrivesPart(Strict):
     widening: float
     log: str
     joints: list[str]
+    further: list[str] = []  # logs after the first
+
+
+def drive_arrays(part: DrivesPart) -> list[tuple[str, ...]]:
+    """The names of the arrays of each log."""
+    return [
+        tuple(f"{name}{'' if k == 1 else f'_{k}'}" for name in DRIVE_ARRAYS) for k in range(1, len(part.further) + 2)
+    ]
 
 
 def check_drives_part(part: DrivesPart, names: list[str], arrays: Mapping[str, NDArray[Any]]) -> Faults:
@@ -369,9 +377,9 @@ def check_drives_part(part: DrivesPart, names: list[str], arrays: Mapping[str, N
     odd = [j for j in (*part.joints, *(j for d in part.numbers for j in d.joints)) if j not in coordinates]
     if odd:
         faults.add(f"'{odd[0]}' is no joint of its machine.", where="drives, joints")
-    samples = len(arrays[DRIVE_ARRAYS[0]]) if DRIVE_ARRAYS[0] in arrays else 0
-    for name in DRIVE_ARRAYS:
-        shape = (samples,) if name == DRIVE_ARRAYS[0] else (samples, len(part.joints))
+    for name, times in ((name, names[0]) for names in drive_arrays(part) for name in names):
+        samples = len(arrays[times]) if times in arrays else 0
+        shape = (samples,) if name == times else (samples, len(part.joints))
         array = arrays.get(name)
         if array is None or array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
             shown = "none" if array is None else f"{array.dtype} {array.shape}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.identify.drives.drive_result import DrivesFit
+from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
 from veridyn.report import listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, Verdict, attempted
 from veridyn.report.page import page
@@ -50,10 +50,14 @@ def drives_verdict(run: DrivesRun) -> Verdict:
     ]
     if word == "fitted":
         lines.append("All samples were fitted: no sample is left that could contradict.")
+    lines += [str(one.message) for one in run.findings]
     lines += [f"Missed: {text}" for text in run.missed]
-    grade = "poor" if run.missed or ratio < 1.0 else "good" if word == "held_out" else "fair"
+    worse = bool(run.findings) or ratio < 1.0
+    grade = "poor" if run.missed or worse else "good" if word == "held_out" else "fair"
+    may = () if worse else ("Simulation of this machine under its own drives.",)
     never = ["Forces and speeds far beyond those of the log.", "Contact: the machine was held."]
-    return Verdict(grade, head, tuple(lines), ("Simulation of this machine under its own drives.",), tuple(never))
+    never += ["Simulation in place of the model file, whose values follow held-out data better."] if worse else []
+    return Verdict(grade, head, tuple(lines), may, tuple(never))
 
 
 def _times(ratio: float) -> str:
@@ -62,30 +66,46 @@ def _times(ratio: float) -> str:
 
 
 def _errors(run: DrivesRun) -> Section:
-    fit = run.fit
-    spans = [("fitted", 0.0, fit.until)] + ([("held out", fit.until, np.inf)] if np.isfinite(fit.until) else [])
-    pairs = [(r.rms(a, b), d.rms(a, b)) for _, a, b in spans for r, d in ((fit.replay, fit.replay_defaults),)]
-    head = ("joint", *(x for word, _, _ in spans for x in (f"{word}, mrad", "model file's values")))
-    rows = [(j, *(number(1e3 * x[j], 3) for pair in pairs for x in pair)) for j in fit.replay.joints]
+    """Of every log, fitted and held out, beside the values of the model file; those for validation are held out as a whole."""
+    fit, several = run.fit, len(run.fit.replays) + len(run.validation) > 1
+    held = np.isfinite(fit.until) or bool(run.validation)
+    spans = [("fitted", 0.0, fit.until)] + ([("held out", fit.until, np.inf)] if held else [])
+    head = (
+        *(("log",) if several else ()),
+        "joint",
+        *(x for word, _, _ in spans for x in (f"{word}, mrad", "model file's values")),
+    )
+    logs = [(r, d, spans) for r, d in zip(fit.replays, fit.replays_defaults, strict=True)]
+    whole = [("fitted", np.inf, np.inf), ("held out", 0.0, np.inf)]
+    logs += [(r, d, whole) for r, d in zip(run.validation, run.validation_defaults, strict=True)]
+    rows = []
+    for now, before, own in logs:
+        pairs = [(r.rms(a, b) if r.reaches(a) and a < b else None) for _, a, b in own for r in (now, before)]
+        for joint in now.joints:
+            cells = ("–" if pair is None else number(1e3 * pair[joint], 3) for pair in pairs)
+            rows.append((*((now.name,) if several else ()), joint, *cells))
     lead = (
         "rms of measured less simulated encoder; the simulation starts once and sees nothing but commands from then on."
     )
     note = f" Samples after {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
-    figure = Figure(_error_plots(fit), "Measured less simulated", f"Of “{fit.replay.name}”.{note}")
-    return Section("Errors", [Table(head, rows), figure], lead)
+    names = ", ".join(f"“{r.name}”" for r in fit.replays)
+    plots = [p for both in zip(fit.replays, fit.replays_defaults, strict=True) for p in _error_plots(fit, *both)]
+    figure = Figure(plots, "Measured less simulated", f"Of {names}.{note}")
+    return Section("Errors", [Table(head, rows, left=(1,) if several else ()), figure], lead)
 
 
-def _error_plots(fit: DrivesFit) -> list[Plot]:
-    """Errors over the whole log, with the identified drives and with the values of the model file."""
+def _error_plots(fit: DrivesFit, now: DriveReplay, before: DriveReplay) -> list[Plot]:
+    """Errors over a whole log, with the identified drives and with the values of the model file."""
     made = []
-    thin = slice(None, None, max(1, len(fit.replay.t) // DRAWN))
-    for k, joint in enumerate(fit.replay.joints):
+    thin = slice(None, None, max(1, len(now.t) // DRAWN))
+    for k, joint in enumerate(now.joints):
         series = [
             Series(word, r.t[thin], 1e3 * (r.measured - r.simulated)[thin, k], colour=colour)
-            for word, r, colour in (("model file's values", fit.replay_defaults, 3), ("identified", fit.replay, 1))
+            for word, r, colour in (("model file's values", before, 3), ("identified", now, 1))
         ]
         unit = "mrad" if fit.described.kinds[joint] == "turning" else "mm"
-        made.append(curves(joint, series, "t, s", unit, clock=fit.replay.name))
+        title = f"{joint}, {now.name}" if fit.further else joint
+        made.append(curves(title, series, "t, s", unit, clock=now.name))
     return made
 
 
@@ -123,11 +143,12 @@ def _terms(run: DrivesRun) -> Section | None:
 
 def _replay(run: DrivesRun) -> Section:
     plots, kinds = [], run.fit.described.kinds
-    for replay in (run.fit.replay, *run.validation):
+    logs = (*run.fit.replays, *run.validation)
+    for place, replay in enumerate(logs):
         thin = slice(None, None, max(1, len(replay.t) // DRAWN))
-        t, fitted = replay.t[thin], replay is run.fit.replay
+        t, fitted = replay.t[thin], place < len(run.fit.replays)
         for k, joint in enumerate(replay.joints):
-            title = joint if not run.validation else f"{joint}, {replay.name}"
+            title = joint if len(logs) == 1 else f"{joint}, {replay.name}"
             simulated = replay.simulated[thin, k]
             series = [Series("measured", t, replay.measured[thin, k], style="dots")]
             for label, own, colour in (

@@ -40,6 +40,9 @@ HELD_ELSEWHERE = 0.5
 SATURATED = 0.05  # of the samples at the limit of a drive
 TICK_MISMATCH = 0.05  # relative, of the ticks between two samples
 STILL = 1e-9  # rad or m
+BEGUN = 0.05  # of a step: a position that has gone so far has begun to follow
+CLEAR_SIGMAS = 5.0  # of an encoder's noise: one sample in two million is so far off
+FEWEST_STEPS = 3  # of a command, whose median onset one odd step does not decide
 LISTED = 4  # joints in a sentence
 SAME_CLOCK = 0.1  # of the log without any command at its beginning
 GAP_STEPS = 20  # of an even clock of commands, without one
@@ -67,9 +70,18 @@ class CommandedLog:
 
     @cached_property
     def lags(self) -> Array:
-        """By how many seconds each position follows its command (n,), NaN where it does not."""
+        """By how many seconds each position follows its command (n,), NaN where it does not.
+
+        Where commands are steps it is when positions begin to follow: how fast they go on is the drive's, and no clock's.
+        """
         found = [likeness(r, q, self.longest) for r, q in zip(self.command.T, self.position.T, strict=True)]
-        return self.step * np.array([lag if like >= LIKE else np.nan for lag, like in found])
+        lags = np.array([lag if like >= LIKE else np.nan for lag, like in found])
+        samples = max(2, round(LATEST / self.step))
+        for j in np.flatnonzero(np.isfinite(lags)):
+            began = onsets(self.command[:, j], self.position[:, j], samples)
+            if len(began) >= FEWEST_STEPS and np.ptp(np.percentile(began, (25.0, 75.0))) <= samples:
+                lags[j] = float(np.median(began))
+        return self.step * lags
 
     @property
     def longest(self) -> int:
@@ -91,6 +103,26 @@ def likeness(r: Array, q: Array, most: int, least: int | None = None) -> tuple[f
         return float(first + k), float(window[k])
     left, top, right = window[k - 1 : k + 2]
     return first + k + 0.5 * float((left - right) / (left - 2.0 * top + right)), float(top)
+
+
+def onsets(r: Array, q: Array, samples: int) -> Array:
+    """By how many samples the position q follows each step of the command r until it has left where it stood by BEGUN of the step.
+
+    Steps count behind a hold of 2 `samples`, in the middle of which, and for `samples` before, the position stands; q may be earlier.
+    """
+    noise = float(np.diff(q, 3).std()) / np.sqrt(20.0)  # what third differences of white noise make of its deviation
+    jumps = np.flatnonzero(np.abs(np.diff(r)) > STILL) + 1
+    ends, out = np.append(jumps[1:], len(r)), list[float]()
+    for before, k, end in zip(np.append(0, jumps[:-1]), jumps, ends, strict=True):
+        jump = float(r[k] - r[k - 1])
+        least, middle = max(BEGUN * abs(jump), CLEAR_SIGMAS * noise), (before + k) // 2
+        if k - before < 2 * samples or abs(jump) <= SMALL_SHARE * np.ptp(r) or least > 0.5 * abs(jump):
+            continue
+        if np.ptp(q[middle - samples : middle + 1]) > least:
+            continue
+        left = np.flatnonzero(np.sign(jump) * (q[middle:end] - q[middle]) > least)
+        out += [float(middle + left[0] - k)] if len(left) else []
+    return np.array(out)
 
 
 def command_faults(log: CommandedLog) -> list[Fault]:

@@ -184,7 +184,10 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[
             "; …" if len(broken) > 6 else ""
         )
         text = "the identified model is not exported: its parameters are not physically consistent."
-        hint = "Set estimator: {name: consistent}, or ask for it all the same with output: {infeasible: write}."
+        hint = (
+            "Set estimator: {name: consistent, settings: {prior: {}}}, without the prior where the model has no values, or ask for it all "
+            "the same with output: {infeasible: write}."
+        )
         return Exported(refused=(Fault(text, "export", found=listed, hint=hint),))
     machine, refused = _in_its_formulation(fit)
     files = [run.write_text(IDENTIFIED, model_text(machine))]

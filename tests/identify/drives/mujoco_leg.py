@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import mujoco
@@ -35,15 +36,17 @@ def commands(t: Array) -> Array:
     return np.stack([0.5 * np.sin(phase), -1.2 + 0.6 * np.sin(1.3 * phase)], axis=-1)
 
 
-def leg(folder: Path, mass: float = MASS) -> vd.Machine:
-    """The leg with the values of its data sheet, its calf as heavy as stated."""
+def leg(folder: Path, mass: float = MASS, values: Mapping[str, float] = SHEET) -> vd.Machine:
+    """The leg with the values of its data sheet, or others, its calf as heavy as stated."""
     file = folder / "leg.xml"
-    file.write_text(LEG.format(**SHEET, mass=mass))
+    file.write_text(LEG.format(**values, mass=mass))
     return vd.load_model(file, base="fixed")
 
 
-def recorded(seconds: float, seed: int = 0, *, kd: float = KD, mass: float = MASS) -> vd.Experiment:
-    """What encoders of the true leg read, by MuJoCo; drives hold each command until the next, DELAY later."""
+def recorded(
+    seconds: float, seed: int = 0, *, kd: float = KD, mass: float = MASS, limit: float = np.inf
+) -> vd.Experiment:
+    """What encoders of the true leg read, by MuJoCo; drives hold each command until the next, DELAY later, and give `limit` N·m at most."""
     model = mujoco.MjModel.from_xml_string(LEG.format(**TRUTH, mass=mass))
     data = mujoco.MjData(model)
     t = np.arange(int(seconds * RATE) + 1) / RATE
@@ -55,7 +58,8 @@ def recorded(seconds: float, seed: int = 0, *, kd: float = KD, mass: float = MAS
             read[step // per_sample] = data.qpos + ZERO
         if step % per_tick == 0:
             at = int(np.floor((step * model.opt.timestep - DELAY) * RATE + 1e-9))
-            data.ctrl[:] = np.array(TRUE_KP) * (asked[max(at, 0)] - data.qpos - ZERO) - kd * data.qvel
+            torque = np.array(TRUE_KP) * (asked[max(at, 0)] - data.qpos - ZERO) - kd * data.qvel
+            data.ctrl[:] = np.clip(torque, -limit, limit)
         mujoco.mj_step(model, data)
     read += NOISE * np.random.default_rng(seed).normal(size=read.shape)
     channels = {f"command.{j}": asked[:, k] for k, j in enumerate(JOINTS)}

@@ -8,9 +8,57 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.signal import lfilter
 
-from veridyn.identify.drives.drive_search import DriveMinimum, LinearDrives, memory, posterior, weights_of
+from veridyn.identify.drives.drive_search import (
+    DriveMinimum,
+    DriveProblem,
+    LinearDrives,
+    _resisting_step,
+    memory,
+    posterior,
+    weights_of,
+)
+from veridyn.identify.drives.drive_unknowns import DriveUnknown
+
+
+def uneven() -> DriveProblem:
+    """A group of one joint with dry friction of 0.2 N·m and terms along the way, forwards and slow, without its simulation."""
+    keys = {"coulomb": 0.2, "kp": 20.0} | dict.fromkeys(("position", "position_2", "direction", "speed"), 0.0)
+    unknowns = [
+        DriveUnknown(name=k, key=k, joints=("hip",), unit="", prior=x, spread=0.8, scales=x > 0.0)
+        for k, x in keys.items()
+    ]
+    group = SimpleNamespace(unknowns=tuple(unknowns), joints=("hip",))
+    return DriveProblem(group=cast(Any, group), records=(), active=tuple(range(6)), weights=np.ones(1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_leave_dry_friction_that_resists(seed: int) -> None:
+    """The step is that of SLSQP under the same inequalities, and friction resists motion behind it, whatever the data want."""
+    rng, problem = np.random.default_rng(seed), uneven()
+    z = np.array([-0.5, 0.1, 0.05, -0.05, 0.02, 0.01])
+    assert problem.allowed(z)
+    root = rng.normal(size=(8, 6))
+    H, g = root.T @ root + np.eye(6), 5.0 * rng.normal(size=6) + np.array([5.0, 0.0, 0.0, 5.0, 0.0, 5.0])
+    d = _resisting_step(problem, z, list(range(6)), H, g)
+    C, c = problem.resisting(z)
+    assert problem.allowed(z + d) and (C @ d + c).min() > -1e-9
+    best = minimize(
+        lambda x: 0.5 * x @ H @ x + g @ x,
+        np.zeros(6),
+        jac=lambda x: H @ x + g,
+        constraints={"type": "ineq", "fun": lambda x: C @ x + c, "jac": lambda x: C},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 300},
+    )
+    assert 0.5 * d @ H @ d + g @ d == pytest.approx(best.fun, rel=1e-6) and d == pytest.approx(best.x, abs=1e-4)
+
+
+def test_a_step_that_breaks_nothing_is_that_of_gauss_and_newton() -> None:
+    problem, H, g = uneven(), np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.full(6, 0.01)
+    assert _resisting_step(problem, np.zeros(6), list(range(6)), H, g) == pytest.approx(-g / np.diag(H))
 
 
 @pytest.mark.parametrize("a", [0.0, 0.5, 0.9])

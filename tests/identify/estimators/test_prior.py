@@ -17,7 +17,7 @@ from veridyn.identify.regression.observation import stream
 from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
-from veridyn.model.elements.element import law, offset, spring, stribeck
+from veridyn.model.elements.element import law, motor_inertia, offset, spring, stribeck
 from veridyn.model.parameters import Tie
 
 SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))
@@ -225,6 +225,27 @@ def test_friction_without_a_value_is_unknown_and_a_body_without_one_is_refused()
         prior_moments(machine.with_elements([spring("q3")]), Prior())
     with pytest.raises(IdentificationError, match="these parameters have none: M2"):
         prior_moments(machine.with_parameters(p.replacing({"M2": np.nan})), Prior())
+
+
+def test_a_rotor_without_a_value_is_unknown_and_is_found() -> None:
+    """No drawing of links has the inertias of rotors: a study that `veridyn new` writes proposes them without one."""
+    true = truth().with_elements([motor_inertia("q1", 0.4), motor_inertia("q3", 0.02)])
+    p, motion = true.parameters, clean(400)
+    motion = replace(motion, forces=inverse_dynamics(true, motion))
+    machine = true.with_parameters(p.replacing({"Ia_q1": np.nan, "Ia_q3": np.nan}))
+    names = [p.names[k] for k in p.select("estimated")]
+    mean, deviation = prior_moments(machine, Prior(relative=0.1))
+    for name in ("Ia_q1", "Ia_q3"):
+        k = names.index(name)
+        assert mean[k] == 0.0 and deviation[k] == pytest.approx(10.0 * p.typical[p.index(name)])
+    zero = true.with_parameters(p.replacing({"Ia_q3": 0.0}))  # stated, as the armature of an MJCF file is
+    assert prior_moments(zero, Prior(relative=0.1))[1][names.index("Ia_q3")] == pytest.approx(
+        0.1 * p.typical[p.index("Ia_q3")]
+    )
+    found = dict(
+        zip(p.names, identify(machine, noisy(np.random.default_rng(1), motion), Prior(relative=0.05)).standard)
+    )
+    assert found["Ia_q1"] == pytest.approx(0.4, rel=0.2) and found["Ia_q3"] == pytest.approx(0.02, abs=0.02)
 
 
 def test_friction_is_found_though_the_drawing_says_zero() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.identify.excitation.plant import ClosedPlant, TreePlant, closed_samples, plant_of
+from veridyn.machines import linkage
 from veridyn.machines.arm import arm
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion
@@ -90,3 +91,32 @@ def test_out_of_reach_is_refused_by_name() -> None:
         ClosedPlant(truth(), ("x", "y", "z", "psi", "theta", "l1")).regressor(X)
     assert isinstance(plant_of(arm()), TreePlant) and isinstance(plant_of(truth(), at=POSE), ClosedPlant)
     assert plant_of(truth()).coordinates == LEGS and plant.name == "hexapod"
+
+
+def turned_round(crank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles of coupler, from the crank, and rocker of the shipped linkage: the upper crossing of two circles about their pins."""
+    pin = 0.20 * np.stack([np.cos(crank), np.sin(crank)], axis=1)
+    across = np.array([0.45, 0.0]) - pin
+    d = np.linalg.norm(across, axis=1)
+    along = (0.50**2 - 0.40**2 + d**2) / (2.0 * d)
+    height = np.sqrt(0.50**2 - along**2)
+    u = across / d[:, None]
+    joint = pin + along[:, None] * u + height[:, None] * np.stack([-u[:, 1], u[:, 0]], axis=1)
+    coupler, rocker = joint - pin, joint - np.array([0.45, 0.0])
+    return np.arctan2(coupler[:, 1], coupler[:, 0]) - crank, np.arctan2(rocker[:, 1], rocker[:, 0])
+
+
+@pytest.mark.parametrize("order", ["forwards", "shuffled"])
+def test_a_crank_that_turns_round_stays_on_its_branch(order: str) -> None:
+    """Three turns either way from home, against the crossing of two circles; the coupler's angle keeps its turns."""
+    plant = ClosedPlant(linkage(), ("q1",))
+    crank = 1.0 + np.linspace(-6.0 * np.pi, 6.0 * np.pi, 150)
+    if order == "shuffled":
+        crank = np.random.default_rng(3).permutation(crank)
+    X = np.stack([crank[:, None], np.ones((150, 1)), np.zeros((150, 1))])
+    q = closed_samples(plant, np.arange(150.0), X).q
+    coupler, rocker = turned_round(crank)
+    names = plant.machine.coordinates
+    home = q[:, names.index("q2")] - coupler
+    assert q[:, names.index("q3")] == pytest.approx(rocker, abs=1e-8)
+    assert home == pytest.approx(np.full(150, home[0]), abs=1e-8)

@@ -74,7 +74,9 @@ def test_from_a_log_to_gains(tmp_path: Path) -> None:
     assert "q_des_0 [deg] # guessed by its number" in text and re.search(r"kp: (19|2\d) # guessed from the log", text)
     loaded = load_study(file, "identify")
     assert isinstance(loaded.study, DrivesFile) and loaded.study.drives.until == pytest.approx(4.2)
+    assert loaded.study.accept.worse_than_file == 0.0  # exit code 1 where the file is better on what is held out
     done = run_drives(loaded)
+    assert done.figures["worse_than_file"] == 0.0 and not done.missed
     assert done.figures["rms_held_out"] < 0.1 * done.figures["rms_held_out_defaults"]
     for joint, kp in zip(JOINTS, TRUE_KP, strict=True):
         assert done.fit.drive(f"{joint}_drive.kp").value == pytest.approx(kp, rel=0.03)

@@ -35,17 +35,21 @@ accept: {{rms_held_out: 0.001, rms_validation: 0.001}}
 """
 
 
+def csv(log: vd.Experiment, file: Path) -> None:
+    """Commands in rad and encoders in degrees, as the study reads them."""
+    rows = [log.channels[f"command.{j}"].values for j in JOINTS]
+    rows += [np.degrees(log.channels[f"position.{j}"].values) for j in JOINTS]
+    columns = np.stack([log.channels["command.thigh"].t, *rows], axis=1)
+    head = "t,thigh_cmd,calf_cmd,thigh_enc,calf_enc"
+    np.savetxt(file, columns, delimiter=",", header=head, comments="", fmt="%.10g")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("drives")
     leg(out)
     for name, seed in (("a", 0), ("b", 1)):
-        log = recorded(6.0, seed)
-        asked = [log.channels[f"command.{j}"].values for j in JOINTS]
-        read = [np.degrees(log.channels[f"position.{j}"].values) for j in JOINTS]
-        columns = np.stack([log.channels["command.thigh"].t, *asked, *read], axis=1)
-        head = "t,thigh_cmd,calf_cmd,thigh_enc,calf_enc"
-        np.savetxt(out / f"{name}.csv", columns, delimiter=",", header=head, comments="", fmt="%.10g")
+        csv(recorded(6.0, seed), out / f"{name}.csv")
     return out
 
 
@@ -107,12 +111,7 @@ def test_logs_with_other_gains_and_loads_join(folder: Path, tmp_path: Path):
     """kd and viscous friction, which one log leaves open, as in tests/identify/drives/test_drive_method.py; the truth is MuJoCo's."""
     (folder / "loaded").mkdir()
     leg(folder / "loaded", 0.6)
-    log = recorded(6.0, 1, kd=2.0, mass=0.6)
-    rows = [log.channels[f"command.{j}"].values for j in JOINTS]
-    rows += [np.degrees(log.channels[f"position.{j}"].values) for j in JOINTS]
-    columns = np.stack([log.channels["command.thigh"].t, *rows], axis=1)
-    head = "t,thigh_cmd,calf_cmd,thigh_enc,calf_enc"
-    np.savetxt(folder / "c.csv", columns, delimiter=",", header=head, comments="", fmt="%.10g")
+    csv(recorded(6.0, 1, kd=2.0, mass=0.6), folder / "c.csv")
     runs = "runs: [{}, {kd: 2, model: {file: loaded/leg.xml, base: fixed}}], "
     text = STUDY.replace("until: 5, ", "until: 5, " + runs).replace("training: [a.csv]", "training: [a.csv, c.csv]")
     done = run(folder, text, tmp_path)
@@ -121,6 +120,48 @@ def test_logs_with_other_gains_and_loads_join(folder: Path, tmp_path: Path):
     named = {p["name"]: p["value"] for p in result["parameters"]}
     assert [named[f"{j}_drive.kd"] for j in JOINTS] == pytest.approx([KD, KD], rel=0.03)  # MuJoCo's friction creeps
     assert "model_2" in result["inputs"]
+    figures = result["figures"]
+    for name in ("rms_fitted", "rms_held_out"):  # of both logs, each under its own gains and load
+        each = [figures[f"{name}_log_{k}"] for k in (1, 2)]
+        assert max(each) < 1e-3  # rad: noise of 1e-4, and friction that creeps in MuJoCo
+        assert figures[name] == pytest.approx(np.sqrt(np.mean(np.square(each))), rel=1e-6)
+        assert all(figures[f"{name}_defaults_log_{k}"] > 10 * x for k, x in enumerate(each, 1))
+    assert result["validation"]["calf"]["samples"] == 2 * 201 + 601
+    lines = (tmp_path / "leg-001" / "replay.csv").read_text("utf-8").splitlines()
+    logs = [line.split(",")[0] for line in lines[1:]]
+    assert {name: logs.count(name) for name in dict.fromkeys(logs)} == {
+        "a.csv": 1201,
+        "c.csv": 1201,
+        "b.csv": 601,
+    }
+
+
+def test_a_fit_that_is_worse_than_the_file_says_so(tmp_path: Path):
+    """Drives at a limit of 2 N·m that nobody told of, of a file with the true values: held out .06 rad, and .016 with those of the file."""
+    leg(tmp_path, values=TRUTH)
+    for name, seconds, seed, limit in (("a", 6.0, 0, 2.0), ("b", 3.0, 1, np.inf), ("d", 3.0, 2, np.inf)):
+        csv(recorded(seconds, seed, limit=limit), tmp_path / f"{name}.csv")
+    text = STUDY.replace("until: 5, ", "iterations: 100, ").replace(", end: 3}", "}, d.csv")
+    before = "accept: {rms_held_out: 0.001, rms_validation: 0.001}"
+    done = run(tmp_path, text.replace(before, "accept: {worse_than_file: 0}"), tmp_path / "runs")
+    assert done.exit_code == 1 and "worse than file: 2" in done.output + done.stderr, done.output
+    result = json.loads((tmp_path / "runs" / "leg-001" / "result.json").read_text("utf-8"))
+    figures = result["figures"]
+    assert figures["worse_than_file"] == 2 and figures["rms_validation"] > 2.0 * figures["rms_validation_defaults"]
+    assert figures["rms_validation"] == max(figures[f"rms_validation_log_{k}"] for k in (1, 2))
+    assert [(f["cause"], f["place"]) for f in result["findings"]] == [
+        ("worse than the model file", name) for name in ("b.csv", "d.csv")
+    ]
+    assert sum("less closely than with the values of the model file" in w for w in result["warnings"]) == 2
+    page = (tmp_path / "runs" / "leg-001" / "report.html").read_text("utf-8")
+    assert '<h1 class="poor">' in page and "less closely than with the values of the model file" in page
+    plain = run(
+        tmp_path, text.replace(before, ""), tmp_path / "runs"
+    )  # without a limit the finding is there all the same
+    assert plain.exit_code == 0 and "less closely than with" in " ".join((plain.output + plain.stderr).split())
+    blind = text.replace(before, "accept: {worse_than_file: 0}").replace("validation: [{file: b.csv}, d.csv]\n", "")
+    refused = run(tmp_path, blind, tmp_path / "runs")
+    assert refused.exit_code == 2 and "worse_than_file needs" in " ".join((refused.output + refused.stderr).split())
 
 
 COMMANDS_STUDY = """veridyn: 1

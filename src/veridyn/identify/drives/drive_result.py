@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Fault, Limit, did_you_mean, part_at
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
 from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
+from veridyn.identify.drives.drive_unknowns import GAINS
 from veridyn.identify.drives.friction_choice import Rung
 from veridyn.identify.drives.undetermined import OpenDirection
 from veridyn.identify.error_measures import Moments, RowReport
+from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Estimate, Fit
 from veridyn.identify.statistics.agreement import DETERMINED_SHARE
 from veridyn.identify.validation import Validation
@@ -25,6 +27,11 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.progress import Progress, silent
 
+WORSE_THAN_FILE = "worse than the model file"  # the cause of such a finding
+LACKING = (
+    "Keep the values of the file. The drives do what this simulation lacks: limits of torque or speed (limit: of their controllers), "
+    "filters, play; or record slower and smaller commands."
+)
 NO_FORCES = Limit(
     "its log has commands and positions, and no forces or filters to compare",
     "Leave 'by' out: a fit of drives is judged by its simulation.",
@@ -75,13 +82,71 @@ class DriveReplay:
         """Over all joints."""
         return float(np.sqrt(np.mean(np.square(list(self.rms(start, end).values())))))
 
+    def reaches(self, start: float) -> bool:
+        """Whether there are samples from `start` on."""
+        return bool((self.t >= start).any())
+
+
+def pooled_rms(replays: Sequence[DriveReplay], start: float = 0.0, end: float = np.inf) -> dict[str, float]:
+    """Of each joint over all samples of several replays, as :meth:`DriveReplay.rms` of one; those without samples there are left out."""
+    own = [r for r in replays if ((r.t >= start) & (r.t < end)).any()] or list(replays[:1])
+    counts = np.array([((r.t >= start) & (r.t < end)).sum() for r in own], dtype=np.float64)
+    squares = np.array([list(r.rms(start, end).values()) for r in own]) ** 2
+    return dict(zip(own[0].joints, np.sqrt(counts @ squares / counts.sum()).tolist(), strict=True))
+
+
+def rms_of_all(replays: Sequence[DriveReplay], start: float = 0.0, end: float = np.inf) -> float:
+    """The same over all joints."""
+    return float(np.sqrt(np.mean(np.square(list(pooled_rms(replays, start, end).values())))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """What was not fitted of a log: the rms of the encoders with the identified drives, and with the values of the model file."""
+
+    log: str
+    rms: float
+    rms_defaults: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether the values of the file follow these encoders more closely."""
+        return self.rms > self.rms_defaults
+
+
+def worse_than_file(parts: Sequence[HeldOut]) -> tuple[FoundCause, ...]:
+    """A finding for each part on which the values of the model file are better than those of the fit."""
+    found = []
+    for rank, part in enumerate((one for one in parts if one.worse), 1):
+        fault = Fault(
+            "what was held out is followed less closely than with the values of the model file.",
+            part_at("log", part.log),
+            f"an rms of at most {part.rms_defaults:.3g}, that of the model file's values",
+            f"{part.rms:.3g}",
+            LACKING,
+        )
+        found.append(
+            FoundCause(
+                cause=WORSE_THAN_FILE,
+                place=part.log,
+                rank=rank,
+                size=part.rms,
+                recording="slower and smaller commands, which keep drives away from their limits",
+                remedy=LACKING,
+                message=str(fault),
+            )
+        )
+    return tuple(found)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DrivesFit(Fit):
     """Drives that were identified from commands and positions: `drives` are all estimates, gains, zeros and delays among them.
 
     As a ``Fit`` it has the parameters of the machine (armature, friction) and their covariance; `rows` are the encoders. `open`: what the
-    log does not determine. `terms`: terms of friction that were tried. `until`: the time of the log up to which samples were fitted.
+    log does not determine. `terms`: terms of friction that were tried. `until`: the time of each log up to which samples were fitted.
+    `replay` and `replay_defaults` are of the first log, with the identified drives and with the values of the model file; `further` has
+    such a pair of each other log, and `replays` and `replays_defaults` are all of them.
     """
 
     drives: tuple[DriveEstimate, ...]
@@ -93,6 +158,27 @@ class DrivesFit(Fit):
     widening: float
     replay: DriveReplay
     replay_defaults: DriveReplay
+    further: tuple[tuple[DriveReplay, DriveReplay], ...] = ()
+
+    @property
+    def replays(self) -> tuple[DriveReplay, ...]:
+        """Every log simulated with the identified drives, in the order in which they were given."""
+        return (self.replay, *(own for own, _ in self.further))
+
+    @property
+    def replays_defaults(self) -> tuple[DriveReplay, ...]:
+        """Every log simulated with the values of the model file."""
+        return (self.replay_defaults, *(own for _, own in self.further))
+
+    @property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """What is behind `until`, log by log."""
+        both = zip(self.replays, self.replays_defaults, strict=True)
+        return tuple(
+            HeldOut(log=now.name, rms=now.rms_of_all(self.until), rms_defaults=before.rms_of_all(self.until))
+            for now, before in both
+            if now.reaches(self.until)
+        )
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -131,15 +217,19 @@ class DrivesFit(Fit):
         """The encoders of another log, simulated from its commands and its first sample."""
         return replayed(self.machine(), drive_records(self.started, log, self.between)[0])
 
+    def simulate_defaults(self, log: Experiment) -> DriveReplay:
+        """The same with the values of the model file."""
+        return replayed(self.started, drive_records(self.started, log, self.between)[0])
+
     @property
     def rms_held_out(self) -> float:
-        """rms of the samples behind `until`, rad or m, of all joints; NaN where all were fitted."""
-        return self.replay.rms_of_all(self.until) if self.until < np.inf else float("nan")
+        """rms of the samples behind `until`, rad or m, of all joints and logs; NaN where all were fitted."""
+        return rms_of_all(self.replays, self.until) if self.until < np.inf else float("nan")
 
     @property
     def rms_held_out_defaults(self) -> float:
         """The same with the values that the model file had."""
-        return self.replay_defaults.rms_of_all(self.until) if self.until < np.inf else float("nan")
+        return rms_of_all(self.replays_defaults, self.until) if self.until < np.inf else float("nan")
 
     def __repr__(self) -> str:
         return f"DrivesFit({self.described.name!r}, {len(self.drives)} numbers of {len(self.rows)} drives)"
@@ -159,11 +249,22 @@ class DrivesFit(Fit):
             )
         ends = {"fitted": (0.0, self.until)} | ({"held out": (self.until, np.inf)} if self.until < np.inf else {})
         for word, (a, b) in ends.items():
-            was = self.replay_defaults.rms_of_all(a, b)
-            lines.append(f"{word}: rms {self.replay.rms_of_all(a, b):.3g}, with the model file's values {was:.3g}")
-            lines.append("  " + ", ".join(f"{j} {x:.2g}" for j, x in self.replay.rms(a, b).items()))
+            was = rms_of_all(self.replays_defaults, a, b)
+            lines.append(f"{word}: rms {rms_of_all(self.replays, a, b):.3g}, with the model file's values {was:.3g}")
+            lines.append("  " + ", ".join(f"{j} {x:.2g}" for j, x in pooled_rms(self.replays, a, b).items()))
+            lines += self._by_log(a, b) if self.further else []
+        lines += [str(one) for one in self.findings]
         lines += [f"not determined: {one}" for one in self.open]
         return "\n".join([*lines, *self.notes])
+
+    def _by_log(self, start: float, end: float) -> list[str]:
+        """A line for each log that has samples in this time."""
+        both = zip(self.replays, self.replays_defaults, strict=True)
+        return [
+            f"  {now.name}: {now.rms_of_all(start, end):.3g}, with the model file's values {before.rms_of_all(start, end):.3g}"
+            for now, before in both
+            if now.reaches(start)
+        ]
 
 
 def with_values(machine: Machine, values: Mapping[str, tuple[str, tuple[str, ...], float]]) -> Machine:
@@ -178,13 +279,25 @@ def with_values(machine: Machine, values: Mapping[str, tuple[str, tuple[str, ...
     return machine.with_parameters(own).with_constants(inner).with_controllers(controllers)
 
 
+def in_run(
+    values: Mapping[str, tuple[str, tuple[str, ...], float]], first: Machine, own: Machine
+) -> dict[str, tuple[str, tuple[str, ...], float]]:
+    """The same numbers in a run whose machine has other gains than the first: a gain changes in proportion."""
+    laws, others = ({c.on: c for c in m.controllers} for m in (first, own))
+    return {
+        name: (key, joints, x * others[joints[0]].constant(key) / laws[joints[0]].constant(key) if key in GAINS else x)
+        for name, (key, joints, x) in values.items()
+    }
+
+
 def replayed(machine: Machine, record: DriveRecord) -> DriveReplay:
-    """A record simulated from its first sample under its commands."""
+    """A record simulated from its first sample under its commands, by the machine of its run."""
+    alone = replace(record, run=0)
     simulated = np.empty_like(record.position)
     for joints in groups_of_joints(machine):
         group = DriveGroup(machine, joints, ())
         at = [record.coordinates.index(c) for c in group.joints]
-        simulated[:, at] = group.simulate(record, np.zeros(0), False)[0]
+        simulated[:, at] = group.simulate(alone, np.zeros(0), False)[0]
     return DriveReplay(
         name=record.name, joints=record.coordinates, t=record.t, measured=record.position, simulated=simulated
     )

@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
+from scipy.optimize import nnls
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, SimulationError
@@ -42,6 +44,8 @@ FEWEST_INDEPENDENT = 20.0  # samples of a joint: a memory that leaves fewer is n
 KINK_SIGMAS = 0.5
 FREQUENCIES = 512  # at which a spectrum is computed
 PARTS = 4  # of the samples, which are compared
+PLACES = 21  # of the way of a joint, at which its dry friction must resist motion
+ROUNDING = 1e-9  # of dry friction: so much less than none is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +135,36 @@ class DriveProblem:
         for joint in self.group.joints:
             if ("coulomb", joint) not in x:
                 continue
-            u = np.linspace(-1.0, 1.0, 21)
+            u = np.linspace(-1.0, 1.0, PLACES)
             along = (x.get((key, joint), 0.0) * u**power for key, power in ALONG.items())
             least = x["coulomb", joint] + sum(along, np.zeros(len(u)))
             extra = min(x.get(("direction", joint), 0.0), 0.0) + min(x.get(("speed", joint), 0.0), 0.0)
-            if (least + extra < 0.0).any():
+            if (least + extra < -ROUNDING * x["coulomb", joint]).any():
                 return False
         by_load = (sum(x.get((key, joint), 0.0) for key in LOAD) for joint in self.group.joints)
         return all(share >= 0.0 for share in by_load)
+
+    def resisting(self, z: Array) -> tuple[Array, Array]:
+        """(C, c) with C dz + c ≥ 0 for steps dz after which dry friction resists motion as :meth:`allowed` asks.
+
+        What a joint has of it at a position, forwards or not, fast or not, is convex in z, so that no step that keeps these breaks it.
+        """
+        x, slopes = self.values(z), np.array([u.slope(float(v)) for u, v in zip(self.unknowns, z, strict=True)])
+        at = {(u.key, u.joints[0]): k for k, u in enumerate(self.unknowns)}
+        rows: list[Array] = []
+        for joint in self.group.joints:
+            if ("coulomb", joint) not in at:
+                continue
+            own = {key: at[key, joint] for key in (*ALONG, "direction", "speed") if (key, joint) in at}
+            places = np.linspace(-1.0, 1.0, PLACES) if any(key in ALONG for key in own) else np.zeros(1)
+            for u, forwards, slow in product(places, (0.0, 1.0), (0.0, 1.0)):
+                row = np.zeros(len(z))
+                row[at["coulomb", joint]] = 1.0
+                for key, k in own.items():
+                    row[k] = u ** ALONG[key] if key in ALONG else forwards if key == "direction" else slow
+                rows.append(row)
+        C = np.array(rows).reshape(len(rows), len(z))
+        return C * slopes, C @ x
 
     def linear(self, z: Array) -> LinearDrives:
         """The linear model at z."""
@@ -215,11 +241,14 @@ def search(
         if count + 1 == steps:
             return DriveMinimum(z, cost, linear, converged=False)
     _, length = _step(problem, linear, z, low, 0.0)
+    what, more = "the search ended where no step reduces its residual.", "Give"
+    if count + 1 == iterations:
+        what, more = f"the search did not converge in {iterations} iterations.", "Allow more iterations, give"
     raise IdentificationError(
-        f"the search did not converge in {count + 1} iterations.",
+        what,
         where=", ".join(problem.group.joints),
         found=f"a next step of {length:.2g} standard deviations",
-        hint="Allow more iterations, give priors nearer to the machine, or estimate fewer constants.",
+        hint=f"{more} priors nearer to the machine, or estimate fewer constants.",
     )
 
 
@@ -228,7 +257,8 @@ def _step(problem: DriveProblem, linear: LinearDrives, z: Array, low: Array, dam
     free = list(problem.active)
     while True:
         A, g = linear.normal(free, z)
-        d = -np.linalg.solve(A + damping * np.diag(np.diag(A)), g)
+        H = A + damping * np.diag(np.diag(A))
+        d = _resisting_step(problem, z, free, H, g)
         stuck = [k for k, move in zip(free, d, strict=True) if z[k] <= low[k] + 1e-12 and move < 0.0]
         if not stuck:
             break
@@ -237,6 +267,32 @@ def _step(problem: DriveProblem, linear: LinearDrives, z: Array, low: Array, dam
     step[free] = d
     bounded = np.maximum(z + step, low) - z
     return bounded, float(np.sqrt(max(bounded[free] @ A @ bounded[free], 0.0)))
+
+
+def _resisting_step(problem: DriveProblem, z: Array, free: list[int], H: Array, g: Array) -> Array:
+    """The d with the least ½ dᵀH d + gᵀd after which dry friction still resists motion.
+
+    With H = L Lᵀ and y = Lᵀd + L⁻¹g it is the shortest y with G y ≥ h, which least squares without negative numbers give (Lawson and
+    Hanson, Solving Least Squares Problems, 1974, chapter 23).
+    """
+    d = -np.linalg.solve(H, g)
+    C, c = problem.resisting(z)
+    C, c = C[:, free], np.maximum(c, 0.0)
+    broken = C @ d + c < 0.0
+    if not broken.any():
+        return d
+    L = np.linalg.cholesky(H)
+    G = np.linalg.solve(L, C.T).T
+    h = -c - C @ d
+    size = np.linalg.norm(G, axis=1)
+    seen = size > 0.0
+    G, h = G[seen] / size[seen, None], h[seen] / size[seen]
+    E = np.vstack([G.T, h])
+    target = np.append(np.zeros(len(d)), 1.0)
+    rest = E @ nnls(E, target)[0] - target
+    if not rest[-1] < 0.0:
+        return np.zeros(len(d))
+    return np.asarray(np.linalg.solve(L.T, -rest[:-1] / rest[-1]) + d, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

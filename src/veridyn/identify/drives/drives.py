@@ -17,12 +17,21 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from veridyn.arrays import Array
-from veridyn.errors import IdentificationError
+from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of, part_of
 from veridyn.identify.drives.drive_log import DriveRecord, drive_records
 from veridyn.identify.drives.drive_method import Drives, machines_of_runs
-from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
+from veridyn.identify.drives.drive_result import (
+    DriveEstimate,
+    DriveReplay,
+    DrivesFit,
+    in_run,
+    pooled_rms,
+    replayed,
+    with_values,
+    worse_than_file,
+)
 from veridyn.identify.drives.drive_search import DriveMinimum, DrivePosterior, DriveProblem, posterior
 from veridyn.identify.drives.drive_unknowns import (
     LOAD,
@@ -133,10 +142,12 @@ def identify_drives(
             progress("drives of " + label_of(joints), float(k), float(len(groups)))
             done.append(fit_group(larger, joints, fitted, [u for u, _ in terms], chosen))
     kept = {u.name for g in done for u in g.unknowns}
-    final = machine.with_elements([e for u, e in terms if u.name in kept])
     yields = {u.joints[0]: u.prior for g in done for u in g.unknowns if u.key == PRESLIDING}
-    final = with_presliding(final, yields)
-    return replace(_result(machine, final, done, records[0], chosen), acceptance=how.acceptance)
+    final = [with_presliding(m.with_elements([e for u, e in terms if u.name in kept]), yields) for m in machines]
+    fit = _result(machines, final, done, records, chosen)
+    for finding in fit.findings:
+        warn(IdentificationWarning, Fault(finding.message))
+    return replace(fit, acceptance=how.acceptance)
 
 
 def fit_group(
@@ -171,14 +182,23 @@ def fit_group(
     return GroupFit(problem, found, posterior(problem, found), tried)
 
 
-def _result(started: Machine, machine: Machine, done: list[GroupFit], record: DriveRecord, how: Drives) -> DrivesFit:
-    drives = tuple(d for g in done for d in g.estimates)
+def _result(
+    started: Sequence[Machine],
+    final: Sequence[Machine],
+    done: list[GroupFit],
+    records: Sequence[DriveRecord],
+    how: Drives,
+) -> DrivesFit:
+    """The fit; `started` and `final`: the machine of each run before, and with the elements that it has in the end."""
+    drives, machine = tuple(d for g in done for d in g.estimates), final[0]
     p = machine.parameters
     own = [d for d in drives if d.name in p.names]
     C = np.asarray(block_diag(*[_covariance(g, p.names) for g in done]), dtype=np.float64)
     named = {d.name: (d.key, d.joints, d.value) for d in drives}
     found = with_values(machine, named)
-    defaults, replay = replayed(started, record), replayed(found, record)
+    runs = list(zip(started, final, records, strict=True))
+    replays = [replayed(with_values(m, in_run(named, started[0], one)), record) for one, m, record in runs]
+    defaults = [replayed(one, record) for one, _, record in runs]
     columns = tuple(p.index(d.name) for d in own)
     matrix = np.zeros((len(columns), len(p)))
     matrix[range(len(columns)), columns] = 1.0
@@ -199,12 +219,12 @@ def _result(started: Machine, machine: Machine, done: list[GroupFit], record: Dr
     raw = np.sqrt(np.maximum(np.linalg.eigvalsh(C), np.finfo(np.float64).tiny)) if columns else np.ones(1)
     widening = max(g.posterior.widening for g in done)
     opened = tuple(one for g in done for one in open_directions(g.unknowns, g.covariance))
-    return DrivesFit(
+    fit = DrivesFit(
         described=machine,
         base=base,
         values=np.array([d.value for d in own]),
         covariance=C,
-        rows=_rows(replay, done, how),
+        rows=_rows(replays, done, how),
         estimator=Drives.title,
         residual_sigma=1.0,
         condition=float(raw[-1] / raw[0]),
@@ -215,13 +235,15 @@ def _result(started: Machine, machine: Machine, done: list[GroupFit], record: Dr
         drives=drives,
         open=opened,
         terms=tuple(t for g in done for t in g.terms),
-        started=started,
+        started=started[0],
         between=how.commands,
         until=how.until,
         widening=widening,
-        replay=replay,
-        replay_defaults=defaults,
+        replay=replays[0],
+        replay_defaults=defaults[0],
+        further=tuple(zip(replays[1:], defaults[1:], strict=True)),
     )
+    return replace(fit, findings=worse_than_file(fit.held_out))
 
 
 def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:
@@ -231,20 +253,19 @@ def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:
     return g.covariance[np.ix_(at, at)] * np.outer(slopes, slopes)
 
 
-def _rows(replay: DriveReplay, done: list[GroupFit], how: Drives) -> tuple[RowReport, ...]:
-    """Errors of the encoders over the fitted samples."""
-    fitted = replay.t < how.until
-    rms, sigma = replay.rms(0.0, how.until), {}
+def _rows(replays: Sequence[DriveReplay], done: list[GroupFit], how: Drives) -> tuple[RowReport, ...]:
+    """Errors of the encoders over the fitted samples of all logs."""
+    rms, sigma = pooled_rms(replays, 0.0, how.until), {}
     for g in done:
         raw = np.sqrt(((g.found.linear.residuals / g.problem.weights) ** 2).mean(axis=0))
         sigma |= dict(zip(g.problem.group.joints, raw.tolist(), strict=True))
     out = []
-    for j, name in enumerate(replay.joints):
-        m = Moments.of(replay.measured[fitted, j])
+    for j, name in enumerate(replays[0].joints):
+        m = Moments()
+        for r in replays:
+            m = m.merge(Moments.of(r.measured[r.t < how.until, j]))
         out.append(
-            RowReport(
-                name, int(fitted.sum()), rms[name], m.rms, sigma[name], measured_std=m.std, noise=m.noise, unit="rad"
-            )
+            RowReport(name, m.samples, rms[name], m.rms, sigma[name], measured_std=m.std, noise=m.noise, unit="rad")
         )
     return tuple(out)
 

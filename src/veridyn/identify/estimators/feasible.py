@@ -42,6 +42,7 @@ from veridyn.model.machine import Machine
 from veridyn.settings import above
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
+FAR_DEVIATIONS = 3.0  # of the default prior: a mass that is farther from the model's has left its drawing
 LARGEST_SHIFT = 2.0  # standard deviations by which constraints may move a parameter before none is stated for it
 
 
@@ -135,6 +136,7 @@ class Consistent(Estimator):
             notes.append(
                 "deviations are those without constraints, which can only bring estimates nearer to a feasible truth"
             )
+            notes += _far_masses(machine, found.values)
         if lost:
             named = ", ".join(base.names[k] for k in lost)
             notes.append(
@@ -144,6 +146,20 @@ class Consistent(Estimator):
         if dead and found.posterior is None:
             notes.append(f"from the tree's values or typical sizes alone: {', '.join(dead)}")
         return replace(fit, covariance=covariance, notes=tuple(notes), feasibility=found.feasibility)
+
+
+def _far_masses(machine: Machine, values: Array) -> list[str]:
+    """A note on bodies whose masses are far from those of the model, which nothing but a prior keeps where data hardly show them."""
+    p, most = machine.parameters, FAR_DEVIATIONS * Prior().relative
+    far = [
+        f"{body} {values[k]:.3g} kg ({p.values[k]:.3g} kg)"
+        for k, (body, number) in enumerate(machine.columns)
+        if body and number == 9 and p.values[k] > 0.0 and abs(values[k] / p.values[k] - 1.0) > most
+    ]
+    listed = ", ".join(far)
+    return (
+        [f"masses far from the model's, which a prior would keep where data hardly show them: {listed}"] if far else []
+    )
 
 
 @dataclass(frozen=True, eq=False)

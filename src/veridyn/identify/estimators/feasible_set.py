@@ -183,6 +183,7 @@ class FeasibleSet:
         ways = [
             (True, LARGEST_WEIGHT, TIE_BREAK_TOLERANCES),
             *((False, share * LARGEST_WEIGHT, {}) for share in (1.0, 0.1, 0.01)),
+            (False, LARGEST_WEIGHT, COARSER_TOLERANCES),
         ]
         if self.how.prior is not None:
             ways = [(False, LARGEST_WEIGHT, {}), (False, LARGEST_WEIGHT, COARSER_TOLERANCES), ways[0]]

@@ -47,6 +47,7 @@ PRIOR_ALONE = 0.99  # share of the prior's variance above which the data count a
 GROUPS = ("inertia", "mass", "friction", "offset", "other")
 UNSTATED = ("friction", "offset")  # groups in which a value of zero, or none, says that nobody stated one
 UNSTATED_SIZES = 10.0  # typical sizes: the prior deviation of what nobody stated
+ROTOR = "inertia"  # the kind of element that a rotor is
 FRICTION_KINDS = ("stribeck", "tanh_friction", "lugre")
 
 
@@ -66,7 +67,8 @@ class Prior(Estimator):
     relative : float above 0
         Prior standard deviation over size, 0.3 by default. The size of a mass is itself; of the six moments of inertia of a body, the
         largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size; but a
-        friction or offset of zero, or without a value, counts as unknown: it is zero with a standard deviation of ten typical sizes.
+        friction or offset of zero, or without a value, and a rotor inertia without a value count as unknown: zero with a standard deviation
+        of ten typical sizes.
     groups : mapping of groups to numbers above 0, or None
         `relative` of single groups: "inertia" (moments and first moments), "mass", "friction", "offset", "other" (springs, motor inertias,
         gains). What is not named has `relative`. :func:`~veridyn.identify.estimators.trust.trust_prior` chooses them.
@@ -297,6 +299,11 @@ def _group_of_element(e: Element) -> str:
 
 
 def unstated(machine: Machine, values: Array) -> NDArray[np.bool_]:
-    """Which parameters have no value, or the zero of a drawing that does not know them, where that says no more than the other."""
-    none = ~np.isfinite(values) | (values == 0.0)
-    return np.array([g in UNSTATED and n for g, n in zip(group_of(machine), none, strict=True)], dtype=bool)
+    """Which parameters have no value, or the zero of a drawing that does not know them, where that says no more than the other.
+
+    Rotors are not parts of the links that a drawing shows, so that theirs is unknown where it has no value.
+    """
+    missing = ~np.isfinite(values)
+    rotors = np.array([not body and machine.elements[n].kind == ROTOR for body, n in machine.columns], dtype=bool)
+    of_group = np.array([g in UNSTATED for g in group_of(machine)], dtype=bool)
+    return (of_group & (missing | (values == 0.0))) | (rotors & missing)

@@ -28,7 +28,7 @@ from veridyn.mechanics.tree.dynamics.engine import Buffer, compiled, filled
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.mechanics.tree.dynamics.inverse import open_adjoint, regressor_adjoint
 from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Split, splitting
-from veridyn.mechanics.tree.loops.closing import loops_at, newton, refuse_open
+from veridyn.mechanics.tree.loops.closing import loops_at, newton, refuse_open, smooth, step_towards
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -305,11 +305,20 @@ class ClosedPlant(MachinePlant):
         return kept
 
     def _solved(self, X: Array) -> _State:
-        split, q = self.split, self._begin(X[0])
+        split, begin = self.split, self._begin(X[0])
+        q = begin.copy()
         q[:, split.given] = X[0]
         residual = newton(split, q, CLOSED_TOLERANCE_M, "compiled")[1]
+        at = loops_at(split, q, "compiled")
+        left = (residual > CLOSED_TOLERANCE_M) | (at.sign != split.sign)
+        if left.any() or not smooth(split, q, at.slope):
+            # Far from where they begin Newton's steps end in another assembly, or nowhere: small steps stay on the branch.
+            last = self._near.get("q")
+            q, _ = step_towards(split, X[0], begin if last is None or len(last) != len(begin) else last, "compiled")
+            residual = newton(split, q, CLOSED_TOLERANCE_M, "compiled")[1]
+            at = loops_at(split, q, "compiled")
         refuse_open(split, q, residual, CLOSED_TOLERANCE_M)
-        at = loops_at(split, q, "compiled").check(split.sign)
+        at.check(split.sign)
         S, B = at.jacobian, at.inverted
         qd = np.einsum("nij,nj->ni", S, X[1])
         qdd = np.einsum("nij,nj->ni", S, X[2])

@@ -161,6 +161,14 @@ def drive_template(
         *_gain_lines(moving, stated, numbers, why),
         *([f"  until: {end:g} # s that are fitted; what follows is simulated on and compared"] if end else []),
         "  commands: hold # until the next one; linear: the drive moves along the line between both",
+        *(
+            [
+                "accept: # exit code 1 where a limit is missed",
+                "  worse_than_file: 0 # held-out parts that the model file follows better",
+            ]
+            if end
+            else []
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -219,9 +219,11 @@ class DrivesAccept(StudySection):
     """Limits that the result must keep; the exit code is 1 where it misses one."""
 
     rms_held_out: Number | None = Field(default=None, gt=0.0)
-    """Largest rms of the encoders behind `until`, over all joints, rad or m."""
+    """Largest rms of the encoders behind `until`, over all joints and training logs, rad or m."""
     rms_validation: Number | None = Field(default=None, gt=0.0)
     """The same of the worst validation log."""
+    worse_than_file: Number | None = Field(default=None, ge=0.0)
+    """How many held-out parts of logs the values of the model file may follow more closely than those of the fit."""
 
 
 class DrivesFile(IdentifyFile):
@@ -246,6 +248,10 @@ class DrivesFile(IdentifyFile):
             raise ValueError("rms_held_out needs drives: {until: …}, behind which samples are held out")
         if self.accept.rms_validation is not None and not self.validation:
             raise ValueError("rms_validation needs logs for validation")
+        if self.accept.worse_than_file is not None and self.drives.until is None and not self.validation:
+            raise ValueError(
+                "worse_than_file needs drives: {until: …} or logs for validation: something that is not fitted"
+            )
         return self
 
 

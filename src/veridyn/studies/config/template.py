@@ -124,7 +124,7 @@ def template(
         "sampling:",
         "  dead_zone: auto # rad/s or m/s; slower samples are left out where there is dry friction: it is not sign(speed) there",
         "estimator:",
-        "  name: wls # consistent gives physically consistent parameters, needed for export",
+        f"  name: wls # {_for_export(machine)}",
         "accept: # exit code 1 where a limit is missed",
         "  suspicions: 0",
     ]
@@ -140,6 +140,18 @@ def _halves(seen: Sequence[Survey], spread: _Spread | None, study: Path, apart: 
     harder = f"{validation}; another motion is a harder test than the rest of the same one"
     first, last = (_recordings(seen, spread, study, share) for share in ("[0, 0.7]", "[0.7, 1]"))
     return [training, *first, harder, *last]
+
+
+def _for_export(machine: Machine) -> str:
+    """How physically consistent parameters are identified; where all bodies have values, they decide what the log leaves open."""
+    p = machine.parameters
+    bodies = {p.names[k] for k, (body, _) in enumerate(machine.columns) if body}
+    if bodies & set(p.missing()):
+        return "name: consistent gives physically consistent parameters, needed for export"
+    return (
+        "for a machine to export write name: consistent and settings: {prior: {}}: physically consistent, and near the model's values "
+        "where the log leaves them open"
+    )
 
 
 def study_name(machine: Machine, otherwise: str = "study") -> str:

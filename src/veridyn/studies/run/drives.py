@@ -7,7 +7,7 @@ commands for drives: they keep the limits of the joints, and come with what a re
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,16 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.errors import DataError, IdentificationError, did_you_mean
+from veridyn.errors import DataError, Fault, IdentificationError, IdentificationWarning, did_you_mean, warn
 from veridyn.files.machine.load import MJCF_ENDINGS
 from veridyn.files.machine.mjcf import mjcf_limits
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.drives.drive_excitation import DrivePlan, DriveRange, design_drive_commands
-from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
+from veridyn.identify.drives.drive_result import (
+    DriveReplay,
+    DrivesFit,
+    HeldOut,
+    pooled_rms,
+    rms_of_all,
+    worse_than_file,
+)
 from veridyn.identify.drives.drives import identify_drives
+from veridyn.identify.error_measures import Moments
 from veridyn.identify.flexible.result import FlexibleFit
 from veridyn.identify.flexible.two_encoders import identify_flexible
+from veridyn.identify.found_cause import FoundCause
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
@@ -42,7 +51,7 @@ NAMED = 6  # numbers in a warning
 class DrivesRun:
     """The fit, the encoders of validation logs simulated with it, and the processor seconds of the fit.
 
-    `truth`: true values by name, of a machine that was simulated.
+    `validation_defaults`: those simulated with the values of the model file. `truth`: true values by name, of a machine that was simulated.
     """
 
     fit: DrivesFit
@@ -52,18 +61,43 @@ class DrivesRun:
     missed: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
     quick: bool = False
+    validation_defaults: tuple[DriveReplay, ...] = ()
+
+    @cached_property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """What was not fitted, beside the model file: training logs behind `until`, then validation logs."""
+        both = zip(self.validation, self.validation_defaults, strict=False)
+        return (
+            *self.fit.held_out,
+            *(HeldOut(log=now.name, rms=now.rms_of_all(), rms_defaults=old.rms_of_all()) for now, old in both),
+        )
+
+    @cached_property
+    def findings(self) -> tuple[FoundCause, ...]:
+        """Held-out parts on which the model file is better."""
+        return worse_than_file(self.held_out)
 
     @cached_property
     def figures(self) -> dict[str, float]:
-        """Numbers by name; rms of all joints together, rad or m."""
+        """Numbers by name; rms of all joints together, rad or m, over all logs and, where there are several, of each: NAME_log_1, ….
+
+        `rms_validation` is that of the worst validation log, and `rms_validation_defaults` the model file's on the same log.
+        """
         fit = self.fit
-        out = {"rms_fitted": fit.replay.rms_of_all(0.0, fit.until)}
-        out |= {"rms_fitted_defaults": fit.replay_defaults.rms_of_all(0.0, fit.until)}
+        out = _of_logs("rms_fitted", fit.replays, 0.0, fit.until)
+        out |= _of_logs("rms_fitted_defaults", fit.replays_defaults, 0.0, fit.until)
         if np.isfinite(fit.until):
-            out |= {"rms_held_out": fit.rms_held_out, "rms_held_out_defaults": fit.rms_held_out_defaults}
-            out |= {f"rms_held_out_{j}": x for j, x in fit.replay.rms(fit.until).items()}
+            out |= _of_logs("rms_held_out", fit.replays, fit.until)
+            out |= _of_logs("rms_held_out_defaults", fit.replays_defaults, fit.until)
+            out |= {f"rms_held_out_{j}": x for j, x in pooled_rms(fit.replays, fit.until).items()}
+        for name, logs in (("rms_validation", self.validation), ("rms_validation_defaults", self.validation_defaults)):
+            out |= _of_logs(name, logs) if logs else {}
         if self.validation:
-            out |= {"rms_validation": max(r.rms_of_all() for r in self.validation)}
+            worst = max(range(len(self.validation)), key=lambda k: self.validation[k].rms_of_all())
+            out |= {"rms_validation": self.validation[worst].rms_of_all()}
+            if self.validation_defaults:
+                out |= {"rms_validation_defaults": self.validation_defaults[worst].rms_of_all()}
+        out |= {"worse_than_file": float(len(self.findings))} if self.held_out else {}
         out |= {"numbers": float(len(fit.drives)), "determined": float(len(fit.determined))}
         zeros = [abs(d.value) for d in fit.drives if d.key == "zero"]
         out |= {"largest_zero": max(zeros)} if zeros else {}
@@ -72,26 +106,32 @@ class DrivesRun:
         return out | {"cpu_seconds": self.cpu_seconds}
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
-        """What is not determined is no parameter of the result; the warnings name it."""
+        """What is not determined is no parameter of the result; the warnings name it.
+
+        Its validation is of all samples that were not fitted, of the fitted ones where there are no others.
+        """
         rows = [
             parameter_row(d.name, d.unit, d.value, d.sigma, d.prior, self.truth.get(d.name, np.nan))
             for d in self.fit.drives
             if d.determined
         ]
-        start = self.fit.until if np.isfinite(self.fit.until) else 0.0
-        replay = self.fit.replay
-        own, errors = replay.t >= start, replay.rms(start)
-        checks = {
-            joint: {
-                "samples": float(own.sum()),
-                "measured_std": float(np.std(replay.measured[own, k])),
-                "error_std_percent": 100.0 * errors[joint] / float(np.std(replay.measured[own, k])),
+        fit = self.fit
+        parts = [(r, r.t >= fit.until) for r in fit.replays if r.reaches(fit.until)]
+        parts += [(r, np.ones(len(r.t), dtype=bool)) for r in self.validation]
+        checks = {}
+        for k, joint in enumerate(fit.replay.joints):
+            y, error = Moments(), Moments()
+            for r, own in parts or [(r, r.t < fit.until) for r in fit.replays]:
+                y = y.merge(Moments.of(r.measured[own, k]))
+                error = error.merge(Moments.of((r.measured - r.simulated)[own, k]))
+            checks[joint] = {
+                "samples": float(y.samples),
+                "measured_std": y.std,
+                "error_std_percent": 100.0 * error.rms / y.std,
             }
-            for k, joint in enumerate(replay.joints)
-        }
-        return Result(
-            name, seed, self.quick, self.inputs, self.figures, tuple(rows), checks, (*warnings, *self._open())
-        )
+        found = tuple(one.record for one in self.findings)
+        told = (*warnings, *self._open())
+        return Result(name, seed, self.quick, self.inputs, self.figures, tuple(rows), checks, told, findings=found)
 
     def _open(self) -> tuple[str, ...]:
         """One sentence for all that the log leaves open; the report has every direction in words."""
@@ -102,13 +142,21 @@ class DrivesRun:
         return (f"{len(left)} of {len(self.fit.drives)} numbers are not determined by the log: {named}.",)
 
     def table(self) -> str:
-        """Measured and simulated encoders of every joint, rad or m, as CSV: the training log, then those for validation."""
+        """Measured and simulated encoders of every joint, rad or m, as CSV: the training logs, then those for validation."""
         head = ("log", "t", *(f"{j}.{word}" for j in self.fit.replay.joints for word in ("measured", "simulated")))
         rows: list[tuple[str, ...]] = []
-        for replay in (self.fit.replay, *self.validation):
+        for replay in (*self.fit.replays, *self.validation):
             both = np.stack([replay.measured, replay.simulated], axis=2).reshape(len(replay.t), -1)
             rows += [(replay.name, *(f"{x:.9g}" for x in (t, *row))) for t, row in zip(replay.t, both, strict=True)]
         return csv_text(head, rows)
+
+
+def _of_logs(name: str, logs: Sequence[DriveReplay], start: float = 0.0, end: float = np.inf) -> dict[str, float]:
+    """The rms over all logs, and of each where there are several."""
+    out = {name: rms_of_all(logs, start, end)}
+    for k, one in enumerate(logs if len(logs) > 1 else (), 1):
+        out |= {f"{name}_log_{k}": one.rms_of_all(start, end)} if one.reaches(start) else {}
+    return out
 
 
 def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> DrivesRun:
@@ -130,15 +178,21 @@ def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> Drive
         fit = identify_drives(machine, training, study.drives.method(machines), progress=progress)
         spent = time.process_time() - begun
         others = [cut_log(recorded, part) for part in recorded.validation] if study.validation else []
-        replays = tuple(fit.simulate(log) for log in others)
+        replays, before = (tuple(how(log) for log in others) for how in (fit.simulate, fit.simulate_defaults))
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
     inputs |= {f"model_{k + 1}": fingerprint(model_path(loaded, at, model)) for k, (at, model) in models.items()}
-    run = DrivesRun(fit, replays, spent, {**inputs, **recorded.hashes})
+    run = DrivesRun(fit, replays, spent, {**inputs, **recorded.hashes}, validation_defaults=before)
+    for finding in run.findings[len(fit.findings) :]:  # those of the fit itself have been warned of
+        warn(IdentificationWarning, Fault(finding.message))
     return replace(run, missed=tuple(_missed(study, run)))
 
 
 def _missed(study: DrivesFile, run: DrivesRun) -> list[str]:
-    limits = {"rms_held_out": study.accept.rms_held_out, "rms_validation": study.accept.rms_validation}
+    limits = {
+        "rms_held_out": study.accept.rms_held_out,
+        "rms_validation": study.accept.rms_validation,
+        "worse_than_file": study.accept.worse_than_file,
+    }
     return [
         f"{word.replace('_', ' ')}: {run.figures[word]:.4g}, and at most {limit:g} is accepted."
         for word, limit in limits.items()
