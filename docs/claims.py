@@ -1,8 +1,9 @@
 """The table of the papers' claims, ``docs/papers/claims.md``, written from ``docs/papers/claims.yaml`` and ``docs/papers/claims.json``.
 
 ``python -m docs.claims`` prints it. ``python -m docs.claims --run [PAPER ...]`` makes the runs that the rows of results name, those that
-``claims.json`` does not have yet, and writes both files (``make claims``); see :mod:`docs.claims_run`. Tests hold that the page is what
-this prints, that everything a row names exists, and that its status follows from its numbers (:mod:`docs.claims_rules`).
+``claims.json`` does not have yet, and writes that file and the pages made from it (``make claims``); see :mod:`docs.claims_run`. Tests
+hold that the page is what this prints, that everything a row names exists, and that its status follows from its numbers
+(:mod:`docs.claims_rules`).
 """
 
 from __future__ import annotations
@@ -154,8 +155,11 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         from docs.claims_run import main as run
 
+        from docs import thesis_tables
+
         code = run(arguments)
         PAGE.write_text(page(claims(), results()), encoding="utf-8")
+        thesis_tables.PAGE.write_text(thesis_tables.page(results()), encoding="utf-8")
         return code
     sys.stdout.write(page(claims(), results()))
     return 0

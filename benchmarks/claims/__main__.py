@@ -12,15 +12,15 @@ from pathlib import Path
 from benchmarks.claims import buggy, car, fourbar, hexapod, humanoid
 from veridyn.errors import VeridynWarning
 
-Case = Callable[[int], Mapping[str, float]]
+Case = Callable[[int, bool], Mapping[str, float]]
 CASES: dict[str, Case] = {**car.CASES, **hexapod.CASES, **fourbar.CASES, **buggy.CASES, **humanoid.CASES}
 
 
-def figures_of(case: str, seed: int) -> dict[str, float]:
+def figures_of(case: str, seed: int, quick: bool = False) -> dict[str, float]:
     """The figures of one run; what it warns of is in them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VeridynWarning)
-        return {name: float(value) for name, value in CASES[case](seed).items()}
+        return {name: float(value) for name, value in CASES[case](seed, quick).items()}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -29,8 +29,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--quick", action="store_true", help="fewer or shorter trials; no row rests on these")
     asked = parser.parse_args(arguments)
-    figures = figures_of(asked.case, asked.seed)
+    figures = figures_of(asked.case, asked.seed, asked.quick)
     if asked.out is None:
         print("\n".join(f"{name:48} {value:.6g}" for name, value in figures.items()))
         return 0

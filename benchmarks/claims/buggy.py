@@ -8,8 +8,10 @@ import numpy as np
 
 from veridyn.papers.buggy.chapter5 import (
     SECONDS,
+    STANDING_S,
     TRUE_RESISTANCE,
     WRONG_RESISTANCE,
+    ThesisDrive,
     course_less_yaw,
     error_figures,
     errors,
@@ -24,23 +26,25 @@ from veridyn.papers.buggy.study import HEAD_WIND, _windy, real_time_factors
 from veridyn.papers.buggy.trials import Workers, input_run
 
 Figures = Mapping[str, float]
-REAL_TIME_S = 4.0  # s of the drive that the speed is measured on
+REAL_TIME_S, QUICK_S = 4.0, 3.0  # s of the drive that the speed is measured on, and of quick drives
 
 
-def table_5(seed: int) -> dict[str, float]:
+def table_5(seed: int, quick: bool = False) -> dict[str, float]:
     """Straight on with misaligned hubs."""
-    return _table("straight", seed)
+    return _table("straight", seed, quick)
 
 
-def table_6(seed: int) -> dict[str, float]:
+def table_6(seed: int, quick: bool = False) -> dict[str, float]:
     """The circle of the same vehicle."""
-    return _table("circular", seed)
+    return _table("circular", seed, quick)
 
 
-def _table(kind: str, seed: int) -> dict[str, float]:
-    drive = table_drive(kind)
+def _table(kind: str, seed: int, quick: bool) -> dict[str, float]:
+    drive = table_drive(kind, QUICK_S if quick else SECONDS)
     found = errors(drive, seed)
-    figures = error_figures(found) | {"rms_course_less_yaw": course_less_yaw(drive.truth, SLOWEST_COURSE)}
+    figures = error_figures(found) | {
+        "rms_course_less_yaw": course_less_yaw(drive.truth, 0.5 if quick else SLOWEST_COURSE)
+    }
     return figures | _ratios(figures, found)
 
 
@@ -58,24 +62,29 @@ def _ratios(figures: Figures, observers: Mapping[str, object]) -> dict[str, floa
     return out
 
 
-def table_7(seed: int) -> dict[str, float]:
+def _laps(quick: bool) -> ThesisDrive:
+    """Three laps; the first seconds of them where it must be quick."""
+    return three_laps(duration=STANDING_S + QUICK_S) if quick else three_laps()
+
+
+def table_7(seed: int, quick: bool = False) -> dict[str, float]:
     """Three clockwise laps from standstill, with counts that vibrate."""
-    found = errors(three_laps(), seed)
+    found = errors(_laps(quick), seed)
     figures = error_figures(found)
     return figures | _ratios(figures, found)
 
 
-def table_8(seed: int) -> dict[str, float]:
+def table_8(seed: int, quick: bool = False) -> dict[str, float]:
     """The same with a receiver of a metre, from an uncertain start."""
-    found = errors(three_laps(), seed, coarse=True)
-    figures = error_figures(found, CAUGHT_S)
+    found = errors(_laps(quick), seed, coarse=True)
+    figures = error_figures(found, 0.0 if quick else CAUGHT_S)
     return figures | _ratios(figures, found)
 
 
-def printed_rows(seed: int) -> dict[str, float]:
+def printed_rows(seed: int, quick: bool = False) -> dict[str, float]:
     """(89) and (116): from a yaw that is 2° off and known to be uncertain, errors with rows as printed over those with the derivative."""
     model = buggy(rolling_resistance=WRONG_RESISTANCE)
-    how = BuggyDrive(rack=-0.010, duration=SECONDS)
+    how = BuggyDrive(rack=-0.010, duration=QUICK_S if quick else SECONDS)
     truth = driven(buggy(rolling_resistance=TRUE_RESISTANCE), how)
     log = truth.log(np.random.default_rng([seed, 52]), model.sensors)
     start = standing_start(model)
@@ -89,15 +98,21 @@ def printed_rows(seed: int) -> dict[str, float]:
     return figures
 
 
-def wind(seed: int) -> dict[str, float]:
+def wind(seed: int, quick: bool = False) -> dict[str, float]:
     """A head wind that no model knows: chances that innovations of the receiver along x are white, of five logs."""
     assert HEAD_WIND < 0.0
-    return _windy(buggy(rolling_resistance=WRONG_RESISTANCE), SECONDS, 1000 * seed, 5, Workers())
+    return _windy(
+        buggy(rolling_resistance=WRONG_RESISTANCE),
+        QUICK_S if quick else SECONDS,
+        1000 * seed,
+        1 if quick else 5,
+        Workers(),
+    )
 
 
-def inputs(seed: int) -> dict[str, float]:
+def inputs(seed: int, quick: bool = False) -> dict[str, float]:
     """Torque, pressure and rack as their sensors read them, on a drive with braking: errors over those with exact inputs."""
-    run = input_run(buggy(rolling_resistance=WRONG_RESISTANCE), TRUE_RESISTANCE, SECONDS, seed)
+    run = input_run(buggy(rolling_resistance=WRONG_RESISTANCE), TRUE_RESISTANCE, QUICK_S if quick else SECONDS, seed)
     figures = {
         f"rms_{q}_{name}_{case}": score.rms(q)
         for case, scores in (("exact", run.exact), ("measured", run.measured))
@@ -107,14 +122,14 @@ def inputs(seed: int) -> dict[str, float]:
     return figures
 
 
-def real_time(seed: int) -> dict[str, float]:
+def real_time(seed: int, quick: bool = False) -> dict[str, float]:
     """Seconds of driving over processor seconds of the errorEKF, in both formulations."""
     model = buggy(rolling_resistance=WRONG_RESISTANCE)
     truth = driven(model, BuggyDrive(duration=REAL_TIME_S))
     return real_time_factors({"tree": model, "natural": model.with_formulation("natural")}, truth, seed)
 
 
-CASES: dict[str, Callable[[int], Figures]] = {
+CASES: dict[str, Callable[[int, bool], Figures]] = {
     "buggy_table_5": table_5,
     "buggy_table_6": table_6,
     "buggy_table_7": table_7,

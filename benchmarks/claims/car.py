@@ -14,13 +14,13 @@ from veridyn.papers.car.study_2002 import carrying
 
 Figures = Mapping[str, float]
 NEGLIGIBLE = ("fs_1", "fs_3", "fs_4")  # section VII.A
-ROWS, SAMPLES, PARAMETERS, TRIALS = 5, 60, 6, 4000  # of the Monte Carlo of weights
+ROWS, SAMPLES, PARAMETERS, TRIALS, QUICK_TRIALS = 5, 60, 6, 4000, 1000  # of the Monte Carlo of weights
 SIGMAS = np.array([0.1, 0.2, 1.0, 10.0, 50.0])  # of its rows
 
 
-def car(seed: int) -> dict[str, float]:
+def car(seed: int, quick: bool = False) -> dict[str, float]:
     """``veridyn demo car``, and what its report has beside its figures: both cars' differences, filters as printed, dry friction, ramps."""
-    made = car_demonstration(np.random.default_rng(seed))
+    made = car_demonstration(np.random.default_rng(seed), quick)
     return {**made.figures, **_degrees(made), **_filters(made), **_friction(made), **_ramps(made)}
 
 
@@ -74,17 +74,17 @@ def _ramps(made: CarDemonstration) -> dict[str, float]:
     }
 
 
-def steering(seed: int) -> dict[str, float]:
+def steering(seed: int, quick: bool = False) -> dict[str, float]:
     """Sinusoidal steering alone at 90 and 110 km/h, on a rough road."""
-    found = steering_alone(np.random.default_rng(seed))
+    found = steering_alone(np.random.default_rng(seed), duration=5.0 if quick else 10.0)
     return {"identified_by_noise": float(len(found.by_noise)), "identified_by_budget": float(len(found.by_budget))}
 
 
-def weights(seed: int) -> dict[str, float]:
+def weights(seed: int, quick: bool = False) -> dict[str, float]:
     """(23) as printed against 1/σ: scatter over that of the best estimate, and (27) over the scatter; medians of the parameters."""
     rng = np.random.default_rng([seed, 23])
     W = rng.normal(size=(ROWS, SAMPLES, PARAMETERS))
-    noise = SIGMAS[:, None, None] * rng.normal(size=(ROWS, SAMPLES, TRIALS))
+    noise = SIGMAS[:, None, None] * rng.normal(size=(ROWS, SAMPLES, QUICK_TRIALS if quick else TRIALS))
     out, scatter = {}, {}
     for name, P in (("printed", 1.0 / SIGMAS**2), ("corrected", 1.0 / SIGMAS)):
         A, Y = ((P[:, None, None] * x).reshape(ROWS * SAMPLES, -1) for x in (W, noise))
@@ -99,4 +99,4 @@ def weights(seed: int) -> dict[str, float]:
     return out | {"scatter_printed_over_best": float(np.median(over))}
 
 
-CASES: dict[str, Callable[[int], Figures]] = {"car": car, "car_steering": steering, "car_weights": weights}
+CASES: dict[str, Callable[[int, bool], Figures]] = {"car": car, "car_steering": steering, "car_weights": weights}

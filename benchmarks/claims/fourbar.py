@@ -9,9 +9,9 @@ from veridyn.papers.fourbar import fourbar_study
 Figures = Mapping[str, float]
 
 
-def fourbar(seed: int) -> dict[str, float]:
+def fourbar(seed: int, quick: bool = False) -> dict[str, float]:
     """Errors of x1 and of the crank, and consistency, of every filter; ratios to the EKF; and of the model alone."""
-    study = fourbar_study(seed)
+    study = fourbar_study(seed, quick=quick)
     x1, phi = study.column("x1"), study.column("phi")
     figures: dict[str, float] = {"rms_x1_plain": study.plain_rms("x1"), "max_x1_plain": study.plain_largest("x1")}
     for name, score in study.scores.items():
@@ -27,4 +27,4 @@ def fourbar(seed: int) -> dict[str, float]:
     return figures
 
 
-CASES: dict[str, Callable[[int], Figures]] = {"fourbar": fourbar}
+CASES: dict[str, Callable[[int, bool], Figures]] = {"fourbar": fourbar}

@@ -13,9 +13,9 @@ from veridyn.papers.hexapod.study import HARMONICS, hexapod_study
 Figures = Mapping[str, float]
 
 
-def hexapod(seed: int) -> dict[str, float]:
+def hexapod(seed: int, quick: bool = False) -> dict[str, float]:
     """Figures of the demonstration; prediction of the circle by each estimator under control; every speed of the tracking."""
-    study = hexapod_study(np.random.default_rng(seed))
+    study = hexapod_study(np.random.default_rng(seed), quick=quick)
     figures = dict(study.figures)
     s = study.trials.statistical
     figures["gm_rows_over_diagonal_median"] = float(np.median(s.empirical("rows") / s.empirical("diagonal")))
@@ -41,4 +41,4 @@ def hexapod(seed: int) -> dict[str, float]:
     return figures
 
 
-CASES: dict[str, Callable[[int], Figures]] = {"hexapod": hexapod}
+CASES: dict[str, Callable[[int, bool], Figures]] = {"hexapod": hexapod}

@@ -11,9 +11,9 @@ from veridyn.papers.humanoid.study import BEND, FORCES, MOMENTS, PLAIN, WALK, hu
 Figures = Mapping[str, float]
 
 
-def humanoid(seed: int) -> dict[str, float]:
+def humanoid(seed: int, quick: bool = False) -> dict[str, float]:
     """Figures of the demonstration, and improvements over the drawing by plain least squares."""
-    study = humanoid_study(np.random.default_rng(seed))
+    study = humanoid_study(np.random.default_rng(seed), quick=quick)
     figures = dict(study.figures)
     for motion, word in ((WALK, "walking"), (BEND, "bending")):
         for rows, what in ((FORCES, "force"), (MOMENTS, "moment")):
@@ -22,4 +22,4 @@ def humanoid(seed: int) -> dict[str, float]:
     return figures
 
 
-CASES: dict[str, Callable[[int], Figures]] = {"humanoid": humanoid}
+CASES: dict[str, Callable[[int, bool], Figures]] = {"humanoid": humanoid}

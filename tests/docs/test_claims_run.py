@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from docs.claims_rules import Claim, Done, Figure, results
-from docs.claims_run import figure, left, made, main, plan, written
+from docs.claims_run import figures, left, made, main, plan, written
 
 from docs import claims_run
 
@@ -24,10 +24,12 @@ def test_rows_share_runs_and_their_figures() -> None:
     assert list(found.values()) == [[X.name, Y.name]] * 2
 
 
-def test_what_is_left_goes_longest_first() -> None:
-    wanted = {"long 0": [X.name], "long 1": [X.name], "short 0": [X.name], "short 1": [X.name], "new 0": [X.name]}
+def test_the_longest_goes_next() -> None:
+    wanted = {"short 0": [X.name], "long 0": [X.name], "new 0": [X.name], "short 1": [X.name], "long 1": [X.name]}
     have = {"long 0": Done(5.0, {"x": 1.0}), "short 0": Done(1.0, {"x": 1.0})}
-    assert left(wanted, have) == ["new 0", "long 1", "short 1"]
+    assert left(wanted, have) == ["new 0", "short 1", "long 1"]
+    assert longest(left(wanted, have), have) == "new 0"  # nobody knows
+    assert longest(["short 1", "long 1"], have) == "long 1"
     assert left({"long 0": [X.name, Y.name]}, have) == ["long 0"]  # a figure is missing
 
 
@@ -40,8 +42,11 @@ def test_a_run_is_made_in_a_folder_of_its_own() -> None:
 
 def test_figures_are_those_of_the_file_that_is_named(tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()
-    (tmp_path / "run-1" / "result.json").write_text(json.dumps({"figures": {"x": 1.23456789}}), encoding="utf-8")
-    assert figure(tmp_path, X.name) == ("x", 1.23457)
+    content = {"figures": {"x": 1.23456789, "y": None, "z": 3.0}}
+    (tmp_path / "run-1" / "result.json").write_text(json.dumps(content), encoding="utf-8")
+    assert figures(tmp_path, [X.name]) == {"x": 1.23457, "z": 3.0}
+    with pytest.raises(KeyError):
+        figures(tmp_path, [X.name, Y.name])
 
 
 def test_the_command_goes_on_where_it_was(
