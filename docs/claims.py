@@ -103,7 +103,7 @@ def page(every: Sequence[Claim], runs: Runs) -> str:
         INTRODUCTION,
         f"\n{len(every)} rows: {listed}. {kinds['equation']} are equations, {kinds['result']} results; ",
     ]
-    parts.append(f"the {len(runs)} runs took {spent:.0f} minutes of one processor.\n")
+    parts.append(f"the {len(runs)} runs took {spent:.0f} minutes, each on one processor.\n")
     for paper, (title, own) in PAPERS.items():
         parts.append(f"\n## {paper}: {title}\n\nEquation by equation: [the page of this paper]({own}).\n\n")
         parts.append("| item | claim | status | number | shown by | evidence |\n|---|---|---|---|---|---|\n")

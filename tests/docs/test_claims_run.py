@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from docs.claims_rules import Claim, Done, Figure, results
-from docs.claims_run import figures, left, made, main, plan, written
+from docs.claims_run import figures, left, longest, made, main, plan, written
 
 from docs import claims_run
 
