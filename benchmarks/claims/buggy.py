@@ -23,7 +23,9 @@ from veridyn.papers.buggy.ground import CAUGHT_S, START_RAD, uncertain
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import QUANTITIES, SLOWEST_COURSE, error_ekf, score_track, standing_start
 from veridyn.papers.buggy.study import HEAD_WIND, _windy, real_time_factors
+from veridyn.papers.buggy.tracking import BuggyTrack
 from veridyn.papers.buggy.trials import Workers, input_run
+from veridyn.papers.buggy.virtual_sensors import virtual_figures, virtual_sensors
 
 Figures = Mapping[str, float]
 REAL_TIME_S, QUICK_S = 4.0, 3.0  # s of the drive that the speed is measured on, and of quick drives
@@ -41,10 +43,14 @@ def table_6(seed: int, quick: bool = False) -> dict[str, float]:
 
 def _table(kind: str, seed: int, quick: bool) -> dict[str, float]:
     drive = table_drive(kind, QUICK_S if quick else SECONDS)
-    found = errors(drive, seed)
-    figures = error_figures(found) | {
-        "rms_course_less_yaw": course_less_yaw(drive.truth, 0.5 if quick else SLOWEST_COURSE)
-    }
+    virtual: dict[str, float] = {}
+
+    def seen(name: str, track: BuggyTrack) -> None:
+        virtual.update(virtual_figures(virtual_sensors(track, drive.truth), name))
+
+    found = errors(drive, seed, seen=seen)
+    figures = error_figures(found) | virtual
+    figures["rms_course_less_yaw"] = course_less_yaw(drive.truth, 0.5 if quick else SLOWEST_COURSE)
     return figures | _ratios(figures, found)
 
 

@@ -28,13 +28,18 @@ def _degrees(made: CarDemonstration) -> dict[str, float]:
     """Differences of the cars of 20 and 38 freedoms, in the deviations that Table II prints (percent of the value), the largest of each
     group; and how many of the 26 well identified ones differ by more than one."""
     study = made.study
-    ratios = {name: _difference(study.plain, study.reduced, name) / TABLE_II[name].percent for name in TABLE_II}
+    ratios = {name: _difference(study.plain, study.reduced, name) / _stated(name) for name in TABLE_II}
     well = [name for name, line in TABLE_II.items() if line.percent < 10.0]
     out = {
         f"degrees_{label.removesuffix('_error_percent')}": max(ratios[n] for n in names)
         for label, names in ERRORS.items()
     }
     return out | {"degrees_beyond_printed": float(sum(ratios[name] > 1.0 for name in well))}
+
+
+def _stated(name: str) -> float:
+    """The deviation of Table II in percent of its estimate; the printed percentages are rounded to one digit."""
+    return 100.0 * TABLE_II[name].sigma / abs(TABLE_II[name].estimate)
 
 
 def _difference(one: Variant, other: Variant, name: str) -> float:

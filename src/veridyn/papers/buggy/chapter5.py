@@ -16,7 +16,7 @@ follows the course. :data:`THESIS_COURSE_SIGMA` is the tuning that does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +40,7 @@ from veridyn.papers.buggy.observers import (
     score_track,
     standing_start,
 )
-from veridyn.papers.buggy.tracking import follow_by_forces
+from veridyn.papers.buggy.tracking import BuggyTrack, follow_by_forces
 
 TRUE_RESISTANCE, WRONG_RESISTANCE = 0.015, 0.030  # Table 4: a friction error of .015
 RACKS = {"straight": 0.004, "circular": -0.010}  # m: 4 mm to the right, 10 to the left
@@ -136,11 +136,16 @@ def thesis_observers(vibrates: bool = False) -> dict[str, BuggyObserver]:
 
 
 def errors(
-    drive: ThesisDrive, seed: int, names: Sequence[str] | None = None, *, coarse: bool = False
+    drive: ThesisDrive,
+    seed: int,
+    names: Sequence[str] | None = None,
+    *,
+    coarse: bool = False,
+    seen: Callable[[str, BuggyTrack], None] = lambda name, track: None,
 ) -> dict[str, Scored]:
     """Observer → its errors along one log; "plain" is the model left to itself, "force_alone" the model that follows by forces.
 
-    `coarse`: the receiver has a deviation of a metre and the start is uncertain (Table 8).
+    `coarse`: the receiver has a deviation of a metre and the start is uncertain (Table 8). `seen` gets the track of each filter.
     """
     rng = np.random.default_rng([seed, 50 + coarse])
     model, sensors, start = drive.model, drive.sensors, drive.start
@@ -159,6 +164,7 @@ def errors(
             found["force_alone"] = score_track(follow_by_forces(track, FOLLOWING_S), drive.truth)
         found[name] = score_track(track, drive.truth)
         found.setdefault("plain", score_plain(track.system, drive.plain, drive.truth))
+        seen(name, track)
     return found
 
 
