@@ -7,6 +7,7 @@ import pytest
 
 from mechanics.ground.wheel_readings import wheel_readings
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.papers.buggy.chapter5 import errors, table_drive
 from veridyn.papers.buggy.drive import BuggyDrive, drive, driven, settle
 from veridyn.papers.buggy.machine import CORNERS, buggy
@@ -20,7 +21,7 @@ def test_a_buggy_that_stands_weighs_what_it_weighs() -> None:
     machine = buggy()
     truth = driven(machine, BuggyDrive(duration=0.004, torque=0.0), start=settle(machine))
     names = [f"tyre_{c}.{key}" for c in CORNERS for key in ("kappa", "tan_alpha")]
-    found = quantities(tree_of(machine), truth.q, truth.qd, dict(zip(names, truth.tyres.T, strict=True)))
+    found = quantities(tree_model(tree_of(machine)), truth.q, truth.qd, dict(zip(names, truth.tyres.T, strict=True)))
     assert found["load"].sum(axis=1) == pytest.approx(1378.3 * 9.81, rel=1e-3)
     assert np.abs(found["slip"]).max() < 1e-6 and np.abs(found["fy"]).max() < 1.0
     assert found["travel"][:, 0] == pytest.approx(found["travel"][:, 1], abs=1e-6)
@@ -68,7 +69,7 @@ def test_loads_are_those_of_the_wheels_of_another_path() -> None:
     assert b is not None and b.position is not None and b.quaternion is not None and b.velocity is not None
     v = np.einsum("nij,nj->ni", matrix_of(b.quaternion), b.velocity)
     q = np.column_stack([b.position, b.quaternion, motion.q])
-    found = quantities(tree_of(machine), q, np.column_stack([v, b.omega, motion.qd]), motion.signals)
+    found = quantities(tree_model(tree_of(machine)), q, np.column_stack([v, b.omega, motion.qd]), motion.signals)
     for k, corner in enumerate(CORNERS):
         assert found["load"][:, k] == pytest.approx(other[f"tyre_{corner}"].load, rel=1e-9)
         assert found["fy"][:, k] == pytest.approx(other[f"tyre_{corner}"].fy, rel=1e-9, abs=1e-9)

@@ -19,8 +19,7 @@ from veridyn.mechanics.ground.tyres import tyre_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import state_of
 from veridyn.mechanics.tree.recursion.newton_euler import outward
-from veridyn.mechanics.tree.steps.model import TreeModel
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.buggy.drive import RATE, BuggyTruth
 from veridyn.papers.buggy.machine import CORNERS
@@ -34,11 +33,12 @@ EVERY = 4  # kept covariances from one sample to the next
 BAND = 2.0  # deviations
 
 
-def quantities(tree: Tree, q: Array, qd: Array, tyres: Mapping[str, Array]) -> dict[str, Array]:
+def quantities(model: TreeModel, q: Array, qd: Array, tyres: Mapping[str, Array]) -> dict[str, Array]:
     """Of every wheel (N, 4), in the order of CORNERS: load, forces along and across, lagging slips, and travel.
 
     `q` (N, 7 + n) and `qd` (N, 6 + n) with the base first, its velocity in the ground's axes; `tyres`: states by name (N,).
     """
+    tree = model.tree
     R, zero = matrix_of(q[:, 3:7]), np.zeros((len(q), 3))
     velocity = np.einsum("nji,nj->ni", R, qd[:, :3])
     base = BaseMotion(qd[:, 3:6], zero, zero, velocity, position=q[:, :3], quaternion=q[:, 3:7])
@@ -92,7 +92,7 @@ def virtual_sensors(track: BuggyTrack, truth: BuggyTruth) -> VirtualSensors:
     sigma = {name: np.sqrt(np.maximum(np.einsum("mkn,mnp,mkp->mk", G, P, G), 0.0)) for name, G in slopes.items()}
     at = np.rint(track.t[kept] * RATE).astype(int)
     tyres = dict(zip(_tyre_states(track), truth.tyres[at].T, strict=True))  # the same tyres in the same order
-    true = quantities(tree_of(truth.machine), truth.q[at], truth.qd[at], tyres)
+    true = quantities(tree_model(tree_of(truth.machine)), truth.q[at], truth.qd[at], tyres)
     return VirtualSensors(track.t[kept], values, sigma, true)
 
 
@@ -106,7 +106,7 @@ def _with_slopes(track: BuggyTrack, x: Array) -> tuple[dict[str, Array], dict[st
     places = [system.states.index(f"state.{name}") - first for name in _tyre_states(track)]
     tyres = {name: u[:, k] for name, k in zip(_tyre_states(track), places, strict=True)}
     assert isinstance(system.model, TreeModel)
-    found = quantities(system.model.tree, q, qd, tyres)
+    found = quantities(system.model, q, qd, tyres)
     shaped = {name: y.reshape(len(x), 1 + 2 * n, len(CORNERS)) for name, y in found.items()}
     values = {name: y[:, 0] for name, y in shaped.items()}
     slopes = {name: (y[:, 1 : 1 + n] - y[:, 1 + n :]) / (2.0 * CHANGE) for name, y in shaped.items()}
