@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from veridyn.papers.buggy.chapter5 import (
+    RACKS,
     SECONDS,
     STANDING_S,
     TRUE_RESISTANCE,
@@ -20,7 +21,7 @@ from veridyn.papers.buggy.chapter5 import (
 )
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.ground import CAUGHT_S, START_RAD, uncertain
-from veridyn.papers.buggy.machine import buggy
+from veridyn.papers.buggy.machine import MISALIGNED, buggy
 from veridyn.papers.buggy.observers import QUANTITIES, SLOWEST_COURSE, error_ekf, score_track, standing_start
 from veridyn.papers.buggy.study import HEAD_WIND, _windy, real_time_factors
 from veridyn.papers.buggy.tracking import BuggyTrack
@@ -28,12 +29,22 @@ from veridyn.papers.buggy.trials import Workers, input_run
 from veridyn.papers.buggy.virtual_sensors import virtual_figures, virtual_sensors
 
 Figures = Mapping[str, float]
+TOE_HALF_WIDTH, COURSE_S = 0.1, 8.0  # of the angle of each hub; s, of which half is faster than a course needs
 REAL_TIME_S, QUICK_S = 4.0, 3.0  # s of the drive that the speed is measured on, and of quick drives
 
 
 def table_5(seed: int, quick: bool = False) -> dict[str, float]:
     """Straight on with misaligned hubs."""
     return _table("straight", seed, quick)
+
+
+def course(seed: int, quick: bool = False) -> dict[str, float]:
+    """The beginning of the straight drive of vehicles whose hubs are turned by up to a tenth more or less: course less yaw, without any noise."""
+    rng = np.random.default_rng([seed, 51])
+    toe = {corner: angle * (1.0 + TOE_HALF_WIDTH * rng.uniform(-1.0, 1.0)) for corner, angle in MISALIGNED.items()}
+    how = BuggyDrive(rack=RACKS["straight"], duration=QUICK_S if quick else COURSE_S)
+    truth = driven(buggy(rolling_resistance=TRUE_RESISTANCE, toe=toe), how)
+    return {"course_less_yaw": course_less_yaw(truth, 0.5 if quick else SLOWEST_COURSE)}
 
 
 def table_6(seed: int, quick: bool = False) -> dict[str, float]:
@@ -136,6 +147,7 @@ def real_time(seed: int, quick: bool = False) -> dict[str, float]:
 
 
 CASES: dict[str, Callable[[int, bool], Figures]] = {
+    "buggy_course": course,
     "buggy_table_5": table_5,
     "buggy_table_6": table_6,
     "buggy_table_7": table_7,
