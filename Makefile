@@ -21,7 +21,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper mutants stranger coverage clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper claims mutants stranger coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ dist: $(VENV)/.ready-test  ## build wheel and source distribution into dist/, an
 
 paper: $(VENV)/.ready-test  ## draw the figures of paper/paper.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python paper/figures.py
+
+claims: $(VENV)/.ready-test  ## run what the papers' claims rest on, and write docs/papers/claims.md (PAPERS=003 for one)
+	nice -n 10 $(BIN)/python -m docs.claims --run $(PAPERS) --workers $(WORKERS)
 
 mutants: $(VENV)/.ready-test  ## change MUTANTS lines of statistics and filters, one at a time: do their tests notice?
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python -W ignore -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED) --workers $(WORKERS)

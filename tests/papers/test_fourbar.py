@@ -24,6 +24,7 @@ from veridyn.papers.fourbar import (
     PRINTED,
     SHOWN_SAMPLES,
     SKIP,
+    STEP,
     TRUE_START,
     TUNED,
     FourbarRun,
@@ -52,6 +53,19 @@ def test_it_is_the_mechanism_of_the_thesis() -> None:
     assert mobility(system, state.q).degrees_of_freedom == 1
     wrong = natural_system(wrong_fourbar())
     assert initial_state(wrong, *MODEL_START).qdd[wrong.mechanism.index("phi")] == pytest.approx(-27.041, abs=5e-3)
+
+
+def test_the_encoder_makes_the_error_observable() -> None:
+    """Equation 63: with the errorEKF's transition the encoder's rows over two steps are [1 0; 1 Δt], of rank 2."""
+    how = fourbar_settings()["error_ekf"]
+    system, q, qd = how.system(wrong_fourbar())
+    x = system.belief(q, qd).x
+    F = system.move_and_jacobian(x, np.zeros(0), 0.0, STEP)[1]
+    H = system.sense_and_jacobian(x, np.zeros(0), 0.0)[1]
+    found = np.vstack([H, H @ F])[:, :2]
+    assert system.states[:2] == ("phi", "phi_dot")
+    assert found == pytest.approx(np.array([[1.0, 0.0], [1.0, STEP]]), abs=1e-12)
+    assert np.linalg.matrix_rank(found) == 2
 
 
 def test_a_correction_by_the_velocity_problem_opens_the_linkage() -> None:

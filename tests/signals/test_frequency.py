@@ -168,3 +168,18 @@ def test_amplitudes() -> None:
 def test_too_many_harmonics_are_refused() -> None:
     with pytest.raises(DataError, match="no such harmonics"):
         dft_filter(np.zeros(10), 1.0, 5)
+
+
+def test_the_printed_cut_offs_of_a_fine_tuning_are_one_filter() -> None:
+    """Table II of paper 002 tunes f_c to 1.6182 and 1.6195 Hz. By an explicit DFT low-pass (own code, with f_c in Hz) both keep the bins up
+    to 1.6 Hz of .32 Hz each, so every filtered sample, and with it every cost, is the same number; one bin further it is not."""
+    x = record(1, sigma=1e-3, seed=3)
+
+    def low_pass(cut_off: float) -> np.ndarray:
+        X = np.fft.rfft(x, axis=0)
+        X[np.fft.rfftfreq(N, 1.0 / RATE) > cut_off] = 0.0
+        return np.fft.irfft(X, N, axis=0)
+
+    assert np.array_equal(low_pass(1.6182), low_pass(1.6195))
+    assert not np.array_equal(low_pass(1.6182), low_pass(1.6182 + FREQUENCY))
+    assert low_pass(1.6182) == pytest.approx(dft_filter(x, RATE, 5)[0], abs=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,19 @@ def test_noise_of_positions_is_in_the_deviations() -> None:
         f"mean z² {np.mean(np.square(scores)):.2f}, by forces alone {np.mean(np.square(alone)):.2f}; {largest:.1f} of the noise of forces"
     )
     assert 0.8 < np.mean(np.square(scores)) < 1.2 and np.mean(np.square(alone)) > 2.0
+
+
+def test_without_noise_of_positions_it_is_gauss_markov() -> None:
+    """Section 5, δ ≈ 0: with exact positions the cost is that of (9), and the trajectory as unknowns moves nothing: values and covariance
+    are those of Gauss and Markov, (9) and (10), written out for noise that is white in time and shared by the drives."""
+    d = averaged_data(truth(), record(0, length=0.0), "all", Likelihood(0.1))[0]
+    both = jointly(replace(d, position_noise=(1e-9) ** 2 * np.eye(4)), 5)
+    A, inverse = d.plant.regressor(d.filtered(5)), np.linalg.inv(d.force_noise.news)
+    P = np.linalg.inv(np.einsum("trp,rs,tsq", A, inverse, A))
+    values = P @ np.einsum("trp,rs,ts", A, inverse, d.forces)
+    sigma = np.sqrt(np.diag(P))
+    assert np.abs((both.estimate.values - values) / sigma).max() < 1e-4
+    assert both.estimate.sigma / sigma == pytest.approx(1.0, abs=1e-4)
 
 
 def test_noise_of_forces_from_periods() -> None:

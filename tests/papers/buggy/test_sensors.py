@@ -77,6 +77,33 @@ def test_every_derivative_of_every_output(driving: tuple[MachineSystem, Array]) 
         outputs=system.outputs,
         states=system.states,
     )
+    for name, derivative in _of_gps_velocity(system, x).items():
+        assert np.abs(derivative).max() < 1e-6, name
+
+
+def _of_gps_velocity(system: MachineSystem, x: Array) -> dict[str, Array]:
+    """Rows of H of the receiver's velocity less central differences, in sizes of the states and of the largest entry of the row."""
+    u, n, step = np.zeros(0), len(system.states), 1e-5
+    H = system.sense_and_jacobian(x, u, 0.0)[1]
+    rows = [system.outputs.index(f"gps_velocity.{axis}") for axis in "xy"]
+    slopes = np.column_stack(
+        [
+            (system.sense(system.add(x, d), u, 0.0) - system.sense(system.add(x, -d), u, 0.0))[rows] / (2.0 * step)
+            for d in step * np.eye(n)
+        ]
+    )
+    return {system.outputs[r]: (H[r] - slopes[k]) / np.abs(H[r]).max() for k, r in enumerate(rows)}
+
+
+def test_the_angle_of_a_wheel_is_its_coordinate(driving: tuple[MachineSystem, Array]) -> None:
+    """Equations 119 and 120: the rows of the four angles are those of the unit matrix, and nothing else is in them."""
+    system, x = driving
+    y, H = system.sense_and_jacobian(x, np.zeros(0), 0.0)
+    corners = ("fl", "fr", "rl", "rr")
+    rows = [system.outputs.index(f"angle_{c}") for c in corners]
+    columns = [system.states.index(f"spin_{c}") for c in corners]
+    assert np.array_equal(H[rows], np.eye(len(system.states))[columns])
+    assert np.array_equal(y[rows], system.reduced(x)[columns])
 
 
 def test_lever_arms_are_in_the_columns(driving: tuple[MachineSystem, Array]) -> None:

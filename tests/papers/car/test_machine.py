@@ -592,3 +592,10 @@ def test_no_body_has_the_estimated_inertia() -> None:
 
     assert not law("a_priori")
     assert "triangle inequality" in str(law("estimate"))
+
+
+def test_the_two_rules_accept_26_and_23_of_table_ii() -> None:
+    """Section VII.A, σ % < 10, and section IV.B, 2 σ % < 10."""
+    percent = np.array([line.percent for line in TABLE_II.values()])
+    assert int((percent < 10.0).sum()) == 26
+    assert int((2.0 * percent < 10.0).sum()) == 23

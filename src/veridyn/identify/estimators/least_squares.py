@@ -1,6 +1,6 @@
 """Ordinary and weighted least squares from row factors: equations (23) to (28) of paper 000, with its (23) corrected.
 
-P must be diag(1/σ_j), so that W_PᵀW_P = Wᵀ diag(1/σ²) W: with S_j = I/σ_j² as printed and Y_P = P Y, deviations come out 45 % too small.
+P must be diag(1/σ_j), so that W_PᵀW_P = Wᵀ diag(1/σ²) W: with S_j = I/σ_j² as printed and Y_P = P Y, deviations come out half as large.
 """
 
 from __future__ import annotations

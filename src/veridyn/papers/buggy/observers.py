@@ -146,7 +146,8 @@ MODEL_ERROR = BuggyModelError(
 class BuggyObserver:
     """How one observer runs: its filter, process noise, unknown forces and estimated parameters.
 
-    `course_as_yaw`: whether the course over ground is taken for the yaw; `edges`: whether wheels are read at the edges of their holes.
+    `course_as_yaw`: whether the course over ground is taken for the yaw, with the deviation `course_sigma` (rad); `edges`: whether wheels
+    are read at the edges of their holes.
     """
 
     word: str
@@ -155,6 +156,7 @@ class BuggyObserver:
     unknown: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     course_as_yaw: bool = False
+    course_sigma: float = COURSE_SIGMA
     edges: bool = False
 
     def observe(
@@ -187,7 +189,7 @@ class BuggyObserver:
     def prepared(self, machine: Machine, log: Experiment, sensors: Sequence[Sensor]) -> tuple[Machine, Experiment]:
         """The machine with these sensors, and the log as the observer reads it."""
         if self.course_as_yaw:
-            sensors, log = _thesis_sensors(sensors), with_course(log)
+            sensors, log = _thesis_sensors(sensors, self.course_sigma), with_course(log)
         return machine.with_sensors(sensors), with_edges(log) if self.edges else log
 
     def setup(self, start: Mapping[str, float], inputs: Sequence[str] | None = None) -> ObserverSetup:
@@ -221,11 +223,12 @@ def error_ekf(
     suspensions: bool = False,
     accelerometer: Literal["full", "attitude"] = "full",
     position: Literal["full", "place"] = "full",
+    course_sigma: float = COURSE_SIGMA,
 ) -> BuggyObserver:
     """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels.
 
     `suspensions`: whether they are among the states, which makes 28; `accelerometer` and `position`: their rows, as they are or as
-    equations 116 and 89 are printed, see :class:`~veridyn.observe.filters.methods.ErrorEKF`.
+    equations 116 and 89 are printed, see :class:`~veridyn.observe.filters.methods.ErrorEKF`; `course_sigma` (rad): of the course.
     """
     word = "error_ekf_28" if suspensions else "error_ekf" if accelerometer == "full" else "error_ekf_printed"
     left = () if suspensions else SUSPENSIONS
@@ -236,7 +239,7 @@ def error_ekf(
     white |= dict.fromkeys(sprung, 1e-4)
     noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
     method = ErrorEKF(refresh=REFRESH, accelerometer=accelerometer, position=position)
-    return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True)
+    return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True, course_sigma=course_sigma)
 
 
 def force_observer(model_error: BuggyModelError | None = MODEL_ERROR) -> BuggyObserver:
@@ -298,9 +301,9 @@ def run_observers(
         yield name, found
 
 
-def _thesis_sensors(sensors: Sequence[Sensor]) -> list[Sensor]:
+def _thesis_sensors(sensors: Sequence[Sensor], course_sigma: float) -> list[Sensor]:
     found = [replace(s, axes="xy") if s.name == "gps_velocity" else s for s in sensors]
-    return [*found, Sensor("course", "yaw", "chassis", COURSE_SIGMA, rate=50.0)]
+    return [*found, Sensor("course", "yaw", "chassis", course_sigma, rate=50.0)]
 
 
 def with_course(log: Experiment) -> Experiment:

@@ -21,6 +21,7 @@ from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
+from veridyn.papers.buggy.chapter5 import TRUE_RESISTANCE, WRONG_RESISTANCE, course_less_yaw
 from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.ground import GROUND_S, START_RAD, GroundRun, coarse_sensors, ground_run, uncertain
 from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
@@ -55,7 +56,6 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
 
 FIRST = 10  # steps
-TRUE_RESISTANCE, WRONG_RESISTANCE = 0.015, 0.030
 RACKS = {"straight": 0.0, "circular": -0.010}  # m, to the left
 MISALIGNED_RACK = 0.004
 HEAD_WIND = -200.0  # N
@@ -294,11 +294,9 @@ def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
 
 def _misaligned(run: BuggyRun) -> dict[str, float]:
     """Course less yaw, and what the observers make of it."""
-    slip = run.truth.readings([Sensor("course", "course", "chassis", 1.0), Sensor("yaw", "yaw", "chassis", 1.0)])
     speed = np.hypot(run.truth.qd[:, 0], run.truth.qd[:, 1])
-    fast = speed > min(SLOWEST_COURSE, 0.5 * float(speed.max()))
-    apart = (slip["course"].values - slip["yaw"].values)[fast]
-    found = {"rms_misaligned_course_less_yaw": float(np.sqrt(np.mean(apart**2)))}
+    slowest = min(SLOWEST_COURSE, 0.5 * float(speed.max()))
+    found = {"rms_misaligned_course_less_yaw": course_less_yaw(run.truth, slowest)}
     return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
 
 

@@ -1,0 +1,41 @@
+"""The page of chapter 5 is the one that its runs make."""
+
+from __future__ import annotations
+
+import pytest
+from docs.claims_rules import Done, results
+from docs.thesis_tables import COMMAND, OBSERVERS, PAGE, SEEDS, THESIS, ThesisTable, page, table, virtual_table
+
+from veridyn.papers.buggy import virtual_sensors
+from veridyn.papers.buggy.observers import UNITS
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(results())
+
+
+@pytest.mark.parametrize("of", THESIS, ids=lambda of: of.case)
+def test_cells_are_means_over_the_seeds(of: ThesisTable) -> None:
+    runs = {}
+    for seed in SEEDS:
+        figures = {f"{end}_{q}_{name}": 1.0 + seed for q in UNITS for name in OBSERVERS for end in ("rms", "max")}
+        figures |= {f"nees_{name}": 0.5 for name in OBSERVERS}
+        runs[COMMAND.format(case=of.case, seed=seed)] = Done(0.1, figures)
+    lines = table(of, runs)
+    assert len(lines) == 3 + len(UNITS)
+    assert all(line.count("3 (3)") == len(OBSERVERS) for line in lines[2:-1])
+    assert lines[-1].count("0.5") == len(OBSERVERS) - 1
+    assert table(of, {}) == [f"{of.heading}: no runs yet."]
+
+
+def test_virtual_sensors_have_their_errors_and_shares() -> None:
+    of, figures = THESIS[1], {}
+    for q in virtual_sensors.UNITS:
+        figures[f"virtual_changes_{q}"] = 9.0
+        for name in OBSERVERS:
+            figures |= {f"virtual_rms_{q}_{name}": 2.0, f"virtual_inside_{q}_{name}": 0.95}
+    runs = {COMMAND.format(case=of.case, seed=seed): Done(0.1, figures) for seed in SEEDS}
+    lines = virtual_table(of, runs)
+    assert len(lines) == 2 + len(virtual_sensors.UNITS)
+    assert all(line.count("2 (0.95)") == 4 and "| 9 |" in line for line in lines[2:])
+    assert virtual_table(of, {}) == [f"{of.heading}: no runs yet."]
