@@ -14,7 +14,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
 from veridyn.symbolic.cache import remembered
-from veridyn.training.functions import MachineFunction, machine_function
+from veridyn.training.functions import MachineFunction, check_fixed, complete_arrays, machine_function, runge_kutta
 from veridyn.training.shapes import broadcast, check_columns, split
 from veridyn.training.torch_node import FunctionNode, known
 
@@ -109,17 +109,12 @@ def step(
 
     For machines on a fixed base. The gradient is that of the step itself, not of the motion that it approximates.
     """
-    if tree_of(machine).base != "fixed":
-        raise DataError("steps are of machines on a fixed base.", where=machine.name, hint="Use forward_dynamics.")
+    check_fixed(machine)
 
     def rates(at: Tensor, speed: Tensor) -> tuple[Tensor, Tensor]:
         return speed, forward_dynamics(machine, at, speed, forces, parameters, friction_speed=friction_speed)
 
-    v1, a1 = rates(q, qd)
-    v2, a2 = rates(q + 0.5 * h * v1, qd + 0.5 * h * a1)
-    v3, a3 = rates(q + 0.5 * h * v2, qd + 0.5 * h * a2)
-    v4, a4 = rates(q + h * v3, qd + h * a3)
-    return q + h / 6.0 * (v1 + 2.0 * (v2 + v3) + v4), qd + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
+    return runge_kutta(rates, q, qd, h)
 
 
 def run(
@@ -150,17 +145,7 @@ def _evaluated(
     base: Base | None = None,
 ) -> Tensor:
     """A function of tensors whose leading dimensions are broadcast."""
-    given = dict(states)
-    for name in function.arrays:
-        if name not in given:
-            if base is None or name not in base:
-                raise DataError(
-                    "the motion of the base is not complete.",
-                    where=machine.name,
-                    expected=f"base={{'{name}': tensor (..., 3), …}}",
-                )
-            given[name] = base[name]
-    given = {name: given[name] for name in function.arrays}
+    given = complete_arrays(function, states, base, machine.name)
     like = given["q"]
     given["parameters"] = _parameters(machine, function, like) if parameters is None else parameters
     for name, x in given.items():
@@ -178,7 +163,7 @@ def _evaluated(
     sizes = split([tuple(x.shape[:-1]) for x in tensors], leading)
     if sizes is None:  # no cut of the dimensions: written out
         tensors = [x.expand(*leading, x.shape[-1]) for x in tensors]
-        sizes = [(1, leading.numel() if isinstance(leading, torch.Size) else int(np.prod(leading)))] * len(tensors)
+        sizes = [(1, int(np.prod(leading)))] * len(tensors)
     canonical = [x.reshape(*size, x.shape[-1]) for x, size in zip(tensors, sizes, strict=True)]
     return FunctionNode.apply(known(function), *canonical).reshape(*leading, *function.shape)
 

@@ -132,6 +132,16 @@ class FunctionNode(torch.autograd.Function):
         return None, *ProductNode.apply(ctx.key, wanted, weights, *ctx.saved_tensors)
 
     @staticmethod
+    def jvp(ctx: Any, *rates: Any) -> Any:
+        raise DataError(
+            "derivatives along a direction are not made.",
+            where="veridyn.torch",
+            expected="gradients: loss.backward(), torch.func.grad, vjp or jacrev",
+            found="torch.func.jvp, jacfwd or hessian",
+            hint="Write jacrev in place of jacfwd.",
+        )
+
+    @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], key: str, *arrays: Tensor) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
         mapped, back = _mapped(info.batch_size, in_dims[1:], arrays, each=False)
         return back(FunctionNode.apply(key, *mapped)), 0
