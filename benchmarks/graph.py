@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -252,15 +253,13 @@ class Jax:
 
     def lines(self) -> list[Figures]:
         found = [{"what": f"JAX {self.jax.__version__} on {self.jax.devices()[0].platform}", **self.checked()}]
-        for law, samples, what in (
+        laws = (
             (self.ours, self.samples, "veridyn.jax, shared parameters"),
             (self.plain.inverse_dynamics, self.samples // PEER_SHARE, "plain recursion in JAX, jit"),
-        ):
-            given = self.given(samples)
-            both = self.both(law)
-            found.append(
-                {"what": f"{what}: forward and backward", "rate": samples / self.seconds(lambda: both(*given))}
-            )  # noqa: B023
+        )
+        for law, samples, what in laws:
+            spent = self.seconds(partial(self.both(law), *self.given(samples)))
+            found.append({"what": f"{what}: forward and backward", "rate": samples / spent})
         return found
 
     def given(self, samples: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Dynamics in JAX's programs (extra jax): functions of arrays with exact gradients by states, inputs and all parameters, CPU and GPU.
+"""Dynamics in JAX's programs (extra jax): functions of arrays with exact gradients by states, inputs and all parameters.
 
 Examples
 --------
@@ -7,6 +7,6 @@ Examples
 ['forward_dynamics', 'inverse_dynamics']
 """
 
-from veridyn.lazy import attach
+from veridyn.training.extras import attach_extra
 
-__getattr__, __dir__ = attach(__name__)
+__getattr__, __dir__ = attach_extra(__name__, "jax")

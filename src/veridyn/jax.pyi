@@ -1,4 +1,4 @@
-"""Dynamics in JAX's programs (extra jax): functions of arrays with exact gradients by states, inputs and all parameters, CPU and GPU."""
+"""Dynamics in JAX's programs (extra jax): functions of arrays with exact gradients by states, inputs and all parameters."""
 
 from veridyn.training.jax_functions import forward_dynamics as forward_dynamics
 from veridyn.training.jax_functions import forward_kinematics as forward_kinematics

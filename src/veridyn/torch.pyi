@@ -1,4 +1,4 @@
-"""Dynamics in PyTorch's graph (extra torch): functions of tensors with exact gradients by states, inputs and all parameters, CPU and GPU."""
+"""Dynamics in PyTorch's graph (extra torch): functions of tensors with exact gradients by states, inputs and all parameters."""
 
 from veridyn.training.torch_functions import forward_dynamics as forward_dynamics
 from veridyn.training.torch_functions import forward_kinematics as forward_kinematics

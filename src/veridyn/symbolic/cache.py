@@ -245,7 +245,7 @@ def is_remembered(key: str) -> bool:
 
 # From the top: the layers of pyproject.toml, which an installed package does not have.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("dynamics", "elements", "estimators", "filters", "gpu", "manoeuvres"),
+    ("dynamics", "elements", "estimators", "filters", "gpu", "jax", "manoeuvres", "torch"),
     ("cli",),
     ("live",),
     ("papers",),
@@ -254,7 +254,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("studies",),
     ("machines",),
     ("files",),
-    ("identify", "observe", "simulate"),
+    ("identify", "observe", "simulate", "training"),
     ("mechanics", "signals"),
     ("model",),
     ("symbolic", "spatial"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from veridyn.symbolic.emit_ptx import RELOAD, TARGET, THREADS, VERSION, Writer, hexadecimal
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.lowering import instructions, live_values, scheduled
+from veridyn.symbolic.lowering import Instruction, instructions, live_values, scheduled
 
 WARP = 32
 SHARED_DOUBLES = (
@@ -59,7 +59,7 @@ def emit_strided(
     references = [graph.reference(x) for x in flat]
     code = instructions(graph, flat)
     order = scheduled({n: i.operands for n, i in code.items()}, [r.node for r in references])
-    staged = shared if 0 <= shared and len(inputs[shared]) <= SHARED_DOUBLES else -1
+    staged = shared if shared >= 0 and len(inputs[shared]) <= SHARED_DOUBLES else -1
     columns = [(len(inputs) + t, k) for t, wanted in enumerate(outputs) for k in range(len(wanted))]
     partial = len(inputs) + summed if summed >= 0 else -1
     writer = _StridedWriter(graph, code, inputs, columns, staged, partial)
@@ -78,7 +78,15 @@ def emit_strided(
 class _StridedWriter(Writer):
     """The body: loads by array and column, stores of samples that exist, and sums across a warp."""
 
-    def __init__(self, graph, code, inputs, columns, staged, partial) -> None:  # noqa: ANN001
+    def __init__(
+        self,
+        graph: Graph,
+        code: dict[int, Instruction],
+        inputs: Sequence[Sequence[str]],
+        columns: list[tuple[int, int]],
+        staged: int,
+        partial: int,
+    ) -> None:
         super().__init__(graph, code, (), (), False)
         place = {name: (t, k) for t, names in enumerate(inputs) for k, name in enumerate(names)}
         self.place = {n: place[name] for name, n in graph.inputs.items() if name in place}

@@ -65,7 +65,7 @@ def answered(F: Numbers, traits: int) -> bool:
 def plan_of(F: Numbers) -> int:
     """The address of a call's plan, its only attribute."""
     scalar = words(words(F[ATTRIBUTES], 1)[0], 2)
-    return words(scalar[SCALAR_VALUE], 1)[0]
+    return words(int(scalar[SCALAR_VALUE]), 1)[0]
 
 
 @core

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction, machine_function
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
-from veridyn.training.functions import MachineFunction, check_fixed, complete_arrays, machine_function, runge_kutta
 from veridyn.training.jax_node import function_node
-from veridyn.training.shapes import broadcast, check_columns, split
+from veridyn.training.shapes import broadcast, check_columns, complete_arrays, split
+from veridyn.training.steps import check_fixed, runge_kutta
 
 Base = Mapping[str, jax.Array]
 
@@ -133,7 +134,7 @@ def run(
     whole = (*broadcast(leading, machine.name), q.shape[-1])
 
     def advance(state: Any, acting: jax.Array) -> tuple[Any, Any]:
-        new = step(machine, *state, acting, h, parameters, friction_speed=friction_speed)
+        new = step(machine, state[0], state[1], acting, h, parameters, friction_speed=friction_speed)
         return new, new
 
     start = (jnp.broadcast_to(q, whole), jnp.broadcast_to(qd, whole))

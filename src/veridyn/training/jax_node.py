@@ -17,10 +17,10 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction
 from veridyn.symbolic.emit_ptx import THREADS
 from veridyn.training.card import card_parts, card_program, driver
 from veridyn.training.frame import frame_plan, handler_address
-from veridyn.training.functions import MachineFunction
 from veridyn.training.host import PART, host_parts, host_program
 from veridyn.training.launch import Call, common_size
 

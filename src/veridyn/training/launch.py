@@ -1,4 +1,4 @@
-"""What a call of a function's machine code is told, on any device: where arrays lie, how far apart their numbers are, and how many there are.
+"""What machine code of a function is told, on any device: where arrays lie, how far apart their numbers are, and how many there are.
 
 All arrays are (sets, samples, columns); one that all sets or all samples share has length 1 there, and a stride of zero. The parameters of
 a call are shared by all samples (1, 1, p), by those of a set (sets, 1, p), or are each sample's own (1 or sets, samples, p).
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.errors import DataError
-from veridyn.training.functions import MachineFunction
+from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction
 
 DOUBLE = 8  # bytes
 STRIDE_LIMIT = 2**32  # bytes between two columns, which kernels multiply as 32-bit numbers

@@ -6,14 +6,14 @@ all samples. Machine code takes sets and samples; other shapes are brought to th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from veridyn.errors import DataError
-from veridyn.training.functions import MachineFunction
+from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction
 
 Shape = tuple[int, ...]
 
@@ -58,3 +58,18 @@ def split(leading: Sequence[Shape], whole: Shape) -> list[Shape] | None:
             # One sample for each set is one set of that many samples.
             return [(1, sets) for sets, _ in found] if prod(whole[cut:]) == 1 else found
     return None
+
+
+def complete_arrays(
+    function: MachineFunction, states: Mapping[str, Any], base: Mapping[str, Any] | None, where: str
+) -> dict[str, Any]:
+    """All arrays of a function in its order; those of a free base are taken from `base`."""
+    given = dict(states)
+    for name in function.arrays:
+        if name not in given:
+            if base is None or name not in base:
+                raise DataError(
+                    "the motion of the base is not complete.", where=where, expected=f"base={{'{name}': (..., 3), …}}"
+                )
+            given[name] = base[name]
+    return {name: given[name] for name in function.arrays}

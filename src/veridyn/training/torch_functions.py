@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction, machine_function
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
 from veridyn.symbolic.cache import remembered
-from veridyn.training.functions import MachineFunction, check_fixed, complete_arrays, machine_function, runge_kutta
-from veridyn.training.shapes import broadcast, check_columns, split
+from veridyn.training.shapes import broadcast, check_columns, complete_arrays, split
+from veridyn.training.steps import check_fixed, runge_kutta
 from veridyn.training.torch_node import FunctionNode, known
 
 Base = Mapping[str, Tensor]

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction
 from veridyn.training.card import card_blocks, card_parts, card_program
-from veridyn.training.functions import MachineFunction
 from veridyn.training.host import host_parts, host_program
 from veridyn.training.launch import Call, common_size, packed, row
 

@@ -7,10 +7,9 @@ all. Constants of laws are folded in, and so are ties: the gradient by a tied pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -143,33 +142,3 @@ def _check(tree: Tree) -> None:
                 where=tree.name,
                 hint="Use veridyn.dynamics or veridyn.gpu, which take whole motions.",
             )
-
-
-def complete_arrays(
-    function: MachineFunction, states: Mapping[str, Any], base: Mapping[str, Any] | None, where: str
-) -> dict[str, Any]:
-    """All arrays of a function in its order; those of a free base are taken from `base`."""
-    given = dict(states)
-    for name in function.arrays:
-        if name not in given:
-            if base is None or name not in base:
-                raise DataError(
-                    "the motion of the base is not complete.", where=where, expected=f"base={{'{name}': (..., 3), …}}"
-                )
-            given[name] = base[name]
-    return {name: given[name] for name in function.arrays}
-
-
-def check_fixed(machine: Machine) -> None:
-    """Refuse a free base, whose attitude no step of coordinates alone can integrate."""
-    if machine.base != "fixed":
-        raise DataError("steps are of machines on a fixed base.", where=machine.name, hint="Use forward_dynamics.")
-
-
-def runge_kutta(rates: Callable[[Any, Any], tuple[Any, Any]], q: Any, qd: Any, h: float) -> tuple[Any, Any]:
-    """One step of the classical method of fourth order with the arrays of any library; `rates` gives q̇ and q̈ of a state."""
-    v1, a1 = rates(q, qd)
-    v2, a2 = rates(q + 0.5 * h * v1, qd + 0.5 * h * a1)
-    v3, a3 = rates(q + 0.5 * h * v2, qd + 0.5 * h * a2)
-    v4, a4 = rates(q + h * v3, qd + h * a3)
-    return q + h / 6.0 * (v1 + 2.0 * (v2 + v3) + v4), qd + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
