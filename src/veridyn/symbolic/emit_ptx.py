@@ -145,7 +145,7 @@ def emit_ptx(
         {n: i.operands for n, i in code.items()}, [references[k].node for k in (goals or range(len(outputs)))]
     )
     by_value = by_value and len(parameters) <= BY_VALUE
-    writer = _Writer(graph, code, tuple(samples), tuple(parameters), by_value)
+    writer = Writer(graph, code, tuple(samples), tuple(parameters), by_value)
     stores = graph.stores(outputs)
     for n in [n for n in stores if n not in code]:
         writer.store(n, stores[n])
@@ -159,7 +159,7 @@ def emit_ptx(
     )
 
 
-class _Writer:
+class Writer:
     """The body of a kernel: values in registers by node, written in the order in which they are asked for."""
 
     def __init__(
@@ -240,7 +240,7 @@ class _Writer:
             self.arithmetic.lines.append(f"st.global.f64 [{self._address('%out', '%ldo', k)}], {written};")
 
 
-def _frame(name: str, writer: _Writer, parameters: int, by_value: bool) -> str:
+def _frame(name: str, writer: Writer, parameters: int, by_value: bool) -> str:
     """The kernel around its body: which sample this thread has, and where its numbers are."""
     a = writer.arithmetic
     body = "\n".join("    " + line for line in a.lines)

@@ -22,7 +22,7 @@ from veridyn.symbolic.cache import Stored, keep, key_of, load
 
 # From the top: the layers of pyproject.toml, which an installed package does not have.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("dynamics", "elements", "estimators", "filters", "gpu", "manoeuvres"),
+    ("dynamics", "elements", "estimators", "filters", "gpu", "jax", "manoeuvres", "torch"),
     ("cli",),
     ("live",),
     ("papers",),
@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("studies",),
     ("machines",),
     ("files",),
-    ("identify", "observe", "simulate"),
+    ("identify", "observe", "simulate", "training"),
     ("mechanics", "signals"),
     ("model",),
     ("symbolic", "spatial"),
