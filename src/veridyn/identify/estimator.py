@@ -88,6 +88,11 @@ class Estimator(Settings, ABC):
     name: ClassVar[str]
     title: ClassVar[str]
 
+    @property
+    def every_sample(self) -> bool:
+        """Whether samples may not be left out of the motion."""
+        return False
+
     def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         """Refuse by name what cannot work, before any sample is streamed."""
         machine.select_rows(rows)
