@@ -28,7 +28,7 @@ from veridyn.identify.output_error.shooting import Law, RunModel, run_model
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import stream
-from veridyn.identify.regression.sampling import Sampling, measured_rows, of_measured
+from veridyn.identify.regression.sampling import Sampling, measured_rows, with_dead_zones
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validation import Validation
@@ -227,8 +227,9 @@ def validate(
     chosen = own if rows is None else rows
     machine = with_known_gains(machine, several, phi)
     how = settings or IdentifySettings()
-    used = measured_rows(machine, several, chosen)[0]
-    how = replace(how, sampling=of_measured(how.sampling, machine, several, used))
+    if how.sampling is not None:
+        used = measured_rows(machine, several, chosen)[0]
+        how = replace(how, sampling=with_dead_zones(how.sampling, machine, several, used))
     found = validation_of(observed(stream(machine, motion, chosen, how, executor=executor, progress=progress)), phi)
     along = motion if isinstance(motion, Motion) else motion[0] if len(motion) == 1 else None
     return replace(found, fit=fit if isinstance(fit, Fit) else None, motion=along, sampling=how.sampling)

@@ -30,7 +30,9 @@ NO_ROWS: Mapping[str, str] = {}
 SLOW_SPEED_RATIO = 0.05  # of the largest speed: below it the sign of dry friction is not trusted (chosen)
 LARGEST_SPEED_SHARE = 0.995  # quantile that stands for the largest speed, so that single outliers do not set it
 MAX_DROPPED_SHARE = 0.3  # of the samples of a coordinate in motion that a dead zone may leave out (chosen)
-SIGN_SIGMAS = 4.0  # of the noise of a speed: below so many its sign is not known; above, it is wrong in three samples of 100,000
+SIGN_SIGMAS = (
+    4.0  # of the noise of a speed: below so many its sign is not known; above, it is wrong in three samples of 100,000
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +188,14 @@ def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], 
 def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
     """The sampling with its dead zones chosen; where none is given, every sample but those near standstill where there is dry friction.
 
-    Motions that are made when they are needed are not all made for that: the first stands for them.
+    That is of motions that were made from logs, whose speeds have the noise of the positions; others are taken as they are. Motions that
+    are made when they are needed are not all made for that: the first stands for them.
     """
     if how is not None:
         return with_dead_zones(how, machine, motions, rows)
     seen = motions if isinstance(motions, list | tuple) else [next(iter(motions))]
+    if any(m.noise_bands is None for m in seen):
+        return Sampling()
     return with_dead_zones(Sampling(dead_zone="auto"), machine, seen, measured_rows(machine, seen, rows)[0])
 
 
