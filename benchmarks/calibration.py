@@ -9,10 +9,12 @@ case with R runs:
     share_unbiased                       share of the parameters with |mean z| at most .7
     sigma_over_spread                    median over parameters of median σ over the rms error of the estimates (1)
     joint                                mean of eᵀ C⁻¹ e per parameter, e the errors of a run and C their covariance (1): ``--foreign``
+    friction, friction_inside_…          how many of the numbers are viscous or dry friction, and their shares within ±1 and ±2
 
 The first cases are estimators under their own assumptions: the noise that each is made for, on machines that are what the model says. The
 full form has 200 runs; ``--quick`` has 24 and says so. ``--demos``: the demonstrations, 40 runs. ``--foreign``: machines of Pinocchio and
-MuJoCo with coloured noise, default deviations, 60 runs (:mod:`benchmarks.calibration_foreign`). ``--foreign --observers``: bands of
+MuJoCo with coloured noise, default deviations, 60 runs (:mod:`benchmarks.calibration_foreign`); ``--motions minimum-jerk,dwells`` (or all)
+moves them from point to point, and prints friction by motion. ``--foreign --observers``: bands of
 observers on such machines, 20 runs (:mod:`benchmarks.calibration_observers`). ``--pairs``: two logs of one real machine
 (:mod:`benchmarks.calibration_pairs`). Numbers of the full form stand in docs/calibration.md.
 
@@ -30,9 +32,10 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -44,6 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.calibration_cases import CASES, Outcome
+from benchmarks.foreign.motions import FOURIER, MOTIONS, motions_named
 from benchmarks.repeated import repeated
 from veridyn.errors import IdentificationError
 from veridyn.progress import Progress, silent
@@ -63,6 +67,7 @@ SMALL_BIAS, LARGEST_BIAS, LEAST_UNBIASED = (
 )  # |mean z| of a demonstration's parameters, and the share below the first
 LARGEST_INFLATION = 1.3  # of the median σ over the spread of the estimates
 MOST_FAILED = 0.02  # of the runs that may end with a named error instead of a fit
+FRICTION = re.compile(r"(fs|h)[_\d]")  # names of dry and viscous friction
 WIDENING = 4.0  # standard errors that a shorter form is allowed beyond the bands
 
 
@@ -117,6 +122,9 @@ class Calibration:
     failed: int
     seconds: float
     within: bool
+    friction: int = 0
+    friction_inside_one_sigma: float = float("nan")
+    friction_inside_two_sigma: float = float("nan")
 
 
 Run = Callable[[np.random.Generator], Outcome]
@@ -142,6 +150,8 @@ def calibrate(
     z2 = np.nanmean(z**2, axis=1)  # parameters of one run share its noise: runs are independent, parameters are not
     one, two = (np.nanmean(np.where(np.isfinite(z), np.abs(z) <= k, np.nan), axis=1) for k in (1.0, 2.0))
     joint = np.array([o.joint for o in found])
+    own = z[:, [bool(FRICTION.match(name)) for name in names]]
+    friction = np.abs(own[np.isfinite(own)])
     measured = {"inside_one_sigma": one, "inside_two_sigma": two, "mean_z2": z2, "joint": joint}
     with np.errstate(invalid="ignore"):
         spread = np.sqrt(np.nanmean(np.where(np.isfinite(sigma), errors, np.nan) ** 2, axis=0))
@@ -170,6 +180,9 @@ def calibrate(
         and ratio <= LARGEST_INFLATION * (1.0 + form.slack(runs) / np.sqrt(2.0 * runs))  # standard error of the spread
         and (unbiased or not form.unbiased)
         and failed <= MOST_FAILED * runs,
+        friction=friction.size,
+        friction_inside_one_sigma=float(np.mean(friction <= 1.0)) if friction.size else float("nan"),
+        friction_inside_two_sigma=float(np.mean(friction <= 2.0)) if friction.size else float("nan"),
     )
 
 
@@ -283,6 +296,20 @@ def table(found: list[Calibration]) -> list[str]:
     return lines
 
 
+def friction_lines(found: Sequence[Calibration], motions: Sequence[str]) -> Iterator[str]:
+    """Friction of all cases of each motion together."""
+    for motion in motions:
+        own = [
+            c for c in found if c.friction and next((m for m in MOTIONS if m in c.case.split(", ")), FOURIER) == motion
+        ]
+        total = sum(c.friction for c in own)
+        if total:
+            one, two = (
+                sum(c.friction * getattr(c, f"friction_inside_{k}_sigma") for c in own) / total for k in ("one", "two")
+            )
+            yield f"{motion}: friction {one:.3f} inside 1σ and {two:.3f} inside 2σ of {total} numbers"
+
+
 class TimeLeft:
     """Progress over `cases` cases on standard error: one line that is written over on a terminal, else a line now and then."""
 
@@ -341,6 +368,7 @@ def main(arguments: list[str] | None = None) -> int:
     subjects.add_argument(
         "--foreign", action="store_true", help=f"truth by Pinocchio and MuJoCo, {FOREIGN_FORM.runs} runs a case"
     )
+    parser.add_argument("--motions", help=f"with --foreign: of {', '.join(MOTIONS)}, separated by commas; or all")
     parser.add_argument("--observers", action="store_true", help="with --foreign: bands of observers, 20 runs a case")
     subjects.add_argument("--pairs", action="store_true", help="two logs of one real machine against each other")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -353,6 +381,12 @@ def main(arguments: list[str] | None = None) -> int:
     if given.observers:
         return _observers(parser, given)
     given.seed = given.seed or 0
+    try:
+        motions = motions_named(given.motions or FOURIER)
+    except ValueError as error:
+        parser.error(str(error))
+    if given.motions and not given.foreign:
+        parser.error("--motions needs --foreign: other cases have motions of their own")
     cases, form = CASES, OWN
     if given.pairs:
         from benchmarks.calibration_pairs import report
@@ -363,9 +397,9 @@ def main(arguments: list[str] | None = None) -> int:
 
         cases, form = DEMOS, DEMO
     if given.foreign:
-        from benchmarks.calibration_foreign import FOREIGN
+        from benchmarks.calibration_foreign import cases_of
 
-        cases, form = FOREIGN, FOREIGN_FORM
+        cases, form = cases_of(motions), FOREIGN_FORM
     runs = given.runs or (min(QUICK_RUNS, form.runs) if given.quick else form.runs)
     names = _chosen(parser, given.case or (), cases)
     found, meter = [], TimeLeft(len(names))
@@ -377,7 +411,7 @@ def main(arguments: list[str] | None = None) -> int:
         content = {"seed": given.seed, "quick": runs < form.runs, "cases": [asdict(c) for c in found]}
         print(json.dumps(content, indent=1))
     else:
-        print("\n".join(table(found)))
+        print("\n".join([*table(found), *(friction_lines(found, motions) if given.motions else ())]))
     return 0 if all(c.within for c in found) else 1
 
 

@@ -6,14 +6,15 @@ first-order noise n_k = a n_(k−1) + e_k. The log is handed to ``identify(machi
 sampling and covariance are the defaults. What a method needs to know is given: `iv` the motion that was commanded, `map` how far
 machines are from their drawing.
 
-A sum of terms a sin(2π f t + p) of random frequencies has no period, so that no stretch of a motion repeats another.
+A sum of terms a sin(2π f t + p) of random frequencies has no period, so that no stretch of a motion repeats another. ``--motions`` asks for
+other motions (:mod:`benchmarks.foreign.motions`), and for friction by itself: the share of h and fs inside 2σ, over all cases of a motion.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from scipy.signal import lfilter
 import veridyn as vd
 from benchmarks.calibration_cases import Case, Outcome
 from benchmarks.foreign.machines import SUBJECTS, Subject, drawn
+from benchmarks.foreign.motions import FOURIER, Moves
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.result import Fit
 
@@ -41,7 +43,7 @@ SPEEDS = 2.5  # rad/s or m/s, for a reach of 1: as fast as a joint may be
 class Circumstances:
     """What a run records: `memory` a of the torque noise, white noise of the positions in quanta, and how many logs of so many samples.
 
-    `frequencies`: lowest and highest of the motion, Hz.
+    `frequencies`: lowest and highest of the motion, Hz. `motion`: sums of sines, or another of :mod:`benchmarks.foreign.motions`.
     """
 
     subject: str = "arm"
@@ -51,6 +53,7 @@ class Circumstances:
     logs: int = 1
     samples: int = 10_000
     frequencies: tuple[float, float] = (0.1, 1.2)
+    motion: str = FOURIER
 
 
 def memory_samples(a: float) -> float:
@@ -58,15 +61,14 @@ def memory_samples(a: float) -> float:
     return (1.0 + a) / (1.0 - a)
 
 
+SHORT = "short log"
 CIRCUMSTANCES: dict[str, Circumstances] = {
     "white": Circumstances(),
     "AR .9": Circumstances(memory=0.9),
     "AR .98": Circumstances(memory=0.98),
     "encoder noise": Circumstances(memory=0.9, encoder=3.0),
     "two logs": Circumstances(memory=0.9, logs=2, samples=5_000),
-    "short log": Circumstances(
-        memory=0.98, samples=round(SHORT_MEMORIES * memory_samples(0.98)), frequencies=(0.5, 2.5)
-    ),
+    SHORT: Circumstances(memory=0.98, samples=round(SHORT_MEMORIES * memory_samples(0.98)), frequencies=(0.5, 2.5)),
     "gears": Circumstances(subject="geared", memory=0.9),
     "MuJoCo": Circumstances(engine="mujoco", memory=0.9),
 }
@@ -103,6 +105,18 @@ class Waves:
         return self.centre + (self.size * s).sum(1), (self.size * w * c).sum(1), (-self.size * w**2 * s).sum(1)
 
 
+Path = Waves | Moves
+
+
+def path_of(
+    kind: str, rng: np.random.Generator, reach: Array, frequencies: tuple[float, float], seconds: float
+) -> Path:
+    """A motion of this kind that keeps `reach` and SPEEDS × reach, for so many seconds."""
+    if kind == FOURIER:
+        return Waves.drawn(rng, reach, frequencies)
+    return Moves.drawn(kind, rng, reach, SPEEDS, seconds)
+
+
 @cache
 def model(subject: str) -> vd.Machine:
     """The machine that its file describes: what an estimator is given."""
@@ -123,7 +137,7 @@ def first_order(rng: np.random.Generator, samples: int, size: Array, memory: flo
 
 
 def exact(
-    subject: Subject, truth: Mapping[str, float], along: Waves, t: Array, engine: Literal["pinocchio", "mujoco"]
+    subject: Subject, truth: Mapping[str, float], along: Path, t: Array, engine: Literal["pinocchio", "mujoco"]
 ) -> tuple[Array, Array]:
     """Positions of the joints and torques of the motors (N, n): by inverse dynamics along the motion, or simulated as it is followed."""
     if engine == "pinocchio":
@@ -139,7 +153,7 @@ def exact(
 def recorded(
     subject: Subject,
     truth: Mapping[str, float],
-    along: Waves,
+    along: Path,
     start: float,
     how: Circumstances,
     rng: np.random.Generator,
@@ -158,7 +172,7 @@ def recorded(
     return vd.Experiment.from_arrays(t, values, units, subject.file.stem)
 
 
-def method_named(word: str, along: Waves) -> Estimator | str:
+def method_named(word: str, along: Path) -> Estimator | str:
     """The method with what it needs to know, everything else as it is by default."""
     if word == "iv":
         return vd.estimators.Instrumental(reference=along)
@@ -169,8 +183,8 @@ def fitted(how: Circumstances, word: str, rng: np.random.Generator, **asked: Any
     """The fit of one run, and the true parameters; `asked`: arguments of ``identify`` beside the defaults, none in the cases."""
     subject = SUBJECTS[how.subject]
     truth = drawn(subject, drawing(how.subject), SPREAD, rng)
-    along = Waves.drawn(rng, subject.reach, how.frequencies)
     seconds = how.samples / RATE + APART_S
+    along = path_of(how.motion, rng, subject.reach, how.frequencies, how.logs * seconds)
     logs = [recorded(subject, truth, along, k * seconds, how, rng) for k in range(how.logs)]
     with warnings.catch_warnings():
         warnings.simplefilter(
@@ -198,6 +212,16 @@ def run(how: Circumstances, word: str, rng: np.random.Generator, **asked: Any) -
     return Outcome(errors, fit.sigma, fit.names, joint_square(errors, fit.covariance))
 
 
-FOREIGN: dict[str, Case] = {
-    f"{name}, {word}": partial(run, how, word) for name, how in CIRCUMSTANCES.items() for word in METHODS
-}
+def cases_of(motions: Sequence[str]) -> dict[str, Case]:
+    """The cases of some motions by name, which has the motion where that is no sum of sines; logs too short for a few moves have none."""
+    every = [
+        (f"{name}, {word}" if motion == FOURIER else f"{name}, {motion}, {word}", replace(how, motion=motion), word)
+        for motion in motions
+        for name, how in CIRCUMSTANCES.items()
+        for word in METHODS
+        if motion == FOURIER or name != SHORT
+    ]
+    return {name: partial(run, how, word) for name, how, word in every}
+
+
+FOREIGN: dict[str, Case] = cases_of((FOURIER,))

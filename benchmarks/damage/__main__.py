@@ -15,7 +15,8 @@ those of a study are.
 ``--untold``   rotors, load friction, flexibility and warm-up of every joint: runs that are wrong and do not say why.
 ``--wrist``    a six-axis arm with a coupled wrist whose file has a gear, or the coupling, wrong.
 ``--clean N``  false alarms on N undamaged logs, of the simulated arm or, with ``--foreign``, of Pinocchio's machines; nothing else is run
-               unless ``--logs`` is given.
+               unless ``--logs`` is given. With ``--motions minimum-jerk,dwells`` (or all) machines move so, a seven-joint arm among
+               them, and alarms and delays are counted by motion.
 ``--json``     every log as a line of JSON when it is done, in place of tables; kinds may be shared out over several runs.
 ``--summary``  tables of such lines in files, also of runs that were stopped.
 ``--cost``     what the default diagnosis adds to a fit, on logs of a Panda and a UR10e in the folder that VERIDYN_DATA names.
@@ -58,6 +59,7 @@ from benchmarks.damage.run import (
     as_json,
     by_kind,
     clean,
+    clean_jobs,
     lines_of,
     print_clean,
     print_summary,
@@ -66,6 +68,7 @@ from benchmarks.damage.run import (
     untold_run,
 )
 from benchmarks.damage.untold import CASES
+from benchmarks.foreign.motions import MOTIONS, motions_named
 from benchmarks.shared_out import shared_out
 
 FOREIGN_STRENGTHS = (1.0, 4.0)
@@ -83,6 +86,9 @@ def parser() -> argparse.ArgumentParser:
     modes.add_argument("--summary", nargs="+", metavar="FILE", help="tables of what --json has written")
     asked.add_argument("--logs", type=int, help=f"logs of each kind, or runs of each case; {DEFAULT_LOGS} if left out")
     asked.add_argument("--clean", type=int, default=0, help="undamaged logs")
+    asked.add_argument(
+        "--motions", help=f"of undamaged foreign logs: {', '.join(MOTIONS)}, separated by commas; or all"
+    )
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--level", choices=("fast", "full", "cli"), default="fast")
     asked.add_argument(
@@ -108,6 +114,16 @@ def kinds_of(given: argparse.Namespace) -> tuple[str, ...]:
     if unknown:
         raise SystemExit(f"no such kind: {', '.join(unknown)}. Known: {', '.join(known)}")
     return tuple(given.kind) or usual
+
+
+def motions_of(given: argparse.Namespace) -> tuple[str, ...]:
+    """The motions that are asked for, refused by name where one is unknown."""
+    if not (given.foreign and given.clean):
+        raise SystemExit("--motions is of undamaged logs of Pinocchio's machines: --foreign --clean N")
+    try:
+        return motions_named(given.motions)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -158,6 +174,8 @@ def measured(given: argparse.Namespace, each: Callable[[str, Any], None]) -> Non
     if given.clean:
         first = 1000 * given.seed
         jobs = [Job(source, "clean", seed, given.level) for seed in range(first, first + given.clean)]
+        if given.motions:
+            jobs = clean_jobs(given.clean, first, given.level, motions_of(given))
         found = []
         for c in shared_out(clean, jobs, given.workers):
             found.append(c)

@@ -16,7 +16,7 @@ import veridyn as vd
 from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling, of_measured
 from veridyn.model.machine import Machine
 from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
@@ -69,7 +69,8 @@ class Answer:
 class Bench:
     """A `machine` and a log of it, `table`; `quiet`: the same log without noise, which needs to be known only where a score asks.
 
-    `signals` and `sampling` are what the API is given, `study` the end of a study file. Damage is drawn from `seed`. `fixed`: signals by
+    `signals` and `sampling` are what the API is given, its defaults where they are None, `study` the end of a study file. Damage is drawn
+    from `seed`. `fixed`: signals by
     which logs with and without noise are compared, where those that the API chooses by default would depend on the noise.
     """
 
@@ -79,7 +80,7 @@ class Bench:
     seed: int
     quiet: Table | None = None
     signals: vd.Signals | None = None
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling | None = None
     study: str = ""
     fixed: vd.Signals | None = None
     _good: dict[Level, Answer] = field(default_factory=dict)
@@ -145,7 +146,7 @@ class Bench:
         if level != "cli":
             same = self if self.fixed is None else replace(self, signals=self.fixed)
             fit, motion = same.fitted(x, machine)
-            return fit, [motion], with_dead_zones(self.sampling, machine, [motion])
+            return fit, [motion], of_measured(self.sampling, machine, [motion])
         with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             loaded = self._files(x, machine, Path(place))

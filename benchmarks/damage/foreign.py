@@ -17,12 +17,14 @@ from benchmarks.damage.kinds import DAMAGES, TURNED, Damage, Table, whole
 from benchmarks.damage.structure import KINDS_BY_NAME, Joints, Structure, as_it_is
 from benchmarks.damage.world import FREQUENCIES, World, machine_of, world
 from benchmarks.damage.wrist import GEARS, coupling_reversed, gear_reversed, without_coupling
+from benchmarks.foreign.motions import FOURIER
 from veridyn.model.machine import Machine
 
 FIXED = vd.Signals(lowpass=5.0 * FREQUENCIES[1], trim=1.0)  # near what is chosen by default for this motion
 NEW_DAMAGES = ("drifting encoder", "torque in steps", "torque behind a low-pass", "positions swapped halfway")
 TABLES = {d.name: d for d in DAMAGES}
 FOREIGN_KINDS = (*KINDS_BY_NAME, *NEW_DAMAGES)
+CLEAN_SUBJECTS = ("arm", "geared", "seven")  # in turn, where motions are named
 WRIST_KINDS = (*(f"gear {k} reversed" for k in range(1, GEARS + 1)), "no coupling", "coupling reversed")
 COUPLING_CAUSES = ("coupling", "sign")
 
@@ -37,10 +39,11 @@ def subject_of(seed: int, geared: bool = False) -> str:
     return "geared" if geared or seed % 2 == 0 else "arm"
 
 
-def clean_bench(seed: int) -> Bench:
-    """An undamaged log with the right model."""
-    subject = subject_of(seed)
-    return bench_of(world(subject, seed), machine_of(subject), f"{subject} {seed}", seed)
+def clean_bench(seed: int, subject: str = "", motion: str = FOURIER) -> Bench:
+    """An undamaged log with the right model, of the machine of its seed unless another is named."""
+    subject = subject or subject_of(seed)
+    w = world(subject, seed, motion=motion)
+    return bench_of(w, machine_of(subject), f"{subject} {seed}" + (f", {motion}" if motion != FOURIER else ""), seed)
 
 
 def case(kind: str, seed: int) -> tuple[Bench, Damage]:

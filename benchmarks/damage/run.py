@@ -6,18 +6,22 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Literal
 
 from benchmarks.damage import untold
 from benchmarks.damage.bench import Bench, Level
-from benchmarks.damage.foreign import case, clean_bench
+from benchmarks.damage.foreign import CLEAN_SUBJECTS, case, clean_bench
 from benchmarks.damage.kinds import DAMAGES, Damage
 from benchmarks.damage.score import HALF, KINDS, Kind, Outcome, outcome, power, weakest
 from benchmarks.damage.simulated import simulated
+from benchmarks.foreign.motions import FOURIER
 from benchmarks.shared_out import shared_out
+from veridyn.identify.diagnosis.structure import LATE_FORCE
 
 Source = Literal["simulated", "foreign"]
 STRENGTHS = (1.0, 4.0, 16.0)
+DELAYS = ("delay", LATE_FORCE)  # causes that are delays of forces
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Job:
     seed: int
     level: Level
     strengths: tuple[float, ...] = STRENGTHS
+    subject: str = ""
+    motion: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Clean:
-    """One undamaged log, and the warnings it raised."""
+    """One undamaged log, the warnings it raised, and the causes that were named."""
 
     seed: int
     bench: str
     said: tuple[str, ...]
+    motion: str = ""
+    causes: tuple[str, ...] = ()
 
 
 def outcomes(job: Job) -> list[Line]:
@@ -67,11 +75,24 @@ def lines_of(bench: Bench, d: Damage, level: Level, strengths: Sequence[float] =
     return [Line(d.name, bench.name, s, joints, outcome(d, size, bench, level)) for size, s in sorted(sizes.items())]
 
 
+def clean_jobs(count: int, seed: int, level: Level, motions: Sequence[str]) -> list[Job]:
+    """Undamaged logs of each motion and machine in turn."""
+    every = [(motion, subject) for subject in CLEAN_SUBJECTS for motion in motions]
+    return [
+        Job("foreign", "clean", seed + k, level, motion=motion, subject=subject)
+        for k, (motion, subject) in zip(range(count), cycle(every), strict=False)
+    ]
+
+
 def clean(job: Job) -> Clean:
     """What an undamaged log raises."""
-    bench = simulated(job.seed) if job.source == "simulated" else clean_bench(job.seed)
+    if job.source == "simulated":
+        bench = simulated(job.seed)
+    else:
+        bench = clean_bench(job.seed, job.subject, job.motion or FOURIER)
     answer = bench.good(job.level)
-    return Clean(job.seed, bench.name, (*answer.said, *(str(f) for f in answer.findings if not answer.said)))
+    said = (*answer.said, *(str(f) for f in answer.findings if not answer.said))
+    return Clean(job.seed, bench.name, said, job.motion, tuple(f.cause for f in answer.findings))
 
 
 def untold_run(job: Job) -> untold.Untold:
@@ -171,10 +192,18 @@ def _numbers(record: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def print_clean(found: Sequence[Clean]) -> None:
-    """Alarms of undamaged logs, and how many logs raised one."""
+    """Alarms of undamaged logs, and how many logs raised one; by motion where motions were named."""
     for c in found:
         print("".join(f"    clean log {c.seed}, {c.bench}: {text}\n" for text in c.said), end="")
-    print(f"{sum(bool(c.said) for c in found)} false alarms on {len(found)} clean logs", flush=True)
+    for motion in dict.fromkeys(c.motion for c in found if c.motion):
+        own = [c for c in found if c.motion == motion]
+        print(f"{motion}: {_alarms(own)}")
+    print(_alarms(found), flush=True)
+
+
+def _alarms(found: Sequence[Clean]) -> str:
+    delays = sum(any(cause in DELAYS for cause in c.causes) for c in found)
+    return f"{sum(bool(c.said) for c in found)} false alarms on {len(found)} clean logs, {delays} with a delay"
 
 
 def print_untold(runs: Sequence[untold.Untold]) -> None:

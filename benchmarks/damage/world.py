@@ -19,16 +19,19 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import veridyn as vd
-from benchmarks.calibration_foreign import QUANTUM, RATE, SPREAD, Waves, first_order
+from benchmarks.calibration_foreign import QUANTUM, RATE, SPREAD, Path, first_order, path_of
 from benchmarks.damage.kinds import Table
+from benchmarks.damage.seven import SEVEN
 from benchmarks.damage.wrist import WRIST
 from benchmarks.foreign.machines import LAWS, SUBJECTS, Subject, drawn
+from benchmarks.foreign.motions import FOURIER
 
 Array = NDArray[np.float64]
 MEMORY = 0.9  # of the torque noise: coloured as that of current controllers is, over some 20 samples
 SECONDS = 20.0
 FREQUENCIES = (0.1, 1.2)  # Hz, of the motion
-MACHINES = {**SUBJECTS, "wrist": WRIST}
+MACHINES = {**SUBJECTS, "wrist": WRIST, "seven": SEVEN}
+WHITE = ("seven",)  # machines whose torque noise has no memory, as that of joint torque sensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class World:
 
     subject: Subject
     values: Mapping[str, float]
-    along: Waves
+    along: Path
     t: Array
     noise: Array
 
@@ -123,14 +126,14 @@ def machine_of(subject: str) -> vd.Machine:
     return vd.load_model(MACHINES[subject].file)
 
 
-def world(subject: str, seed: int, seconds: float = SECONDS) -> World:
-    """A machine drawn about its file, its motion and its noise, all of one seed."""
+def world(subject: str, seed: int, seconds: float = SECONDS, motion: str = FOURIER) -> World:
+    """A machine drawn about its file, its motion of this kind and its noise, all of one seed."""
     own, rng = MACHINES[subject], np.random.default_rng([seed, 35])
     p = machine_of(subject).parameters
     values = drawn(own, dict(zip(p.names, p.values.tolist(), strict=True)), SPREAD, rng)
-    along = Waves.drawn(rng, own.reach, FREQUENCIES)
+    along = path_of(motion, rng, own.reach, FREQUENCIES, seconds)
     t = np.arange(round(seconds * RATE)) / RATE
-    return World(own, values, along, t, first_order(rng, len(t), own.noise, MEMORY))
+    return World(own, values, along, t, first_order(rng, len(t), own.noise, 0.0 if subject in WHITE else MEMORY))
 
 
 def without_laws(

@@ -25,7 +25,13 @@ from veridyn.model.motion import Motion
 from veridyn.report.page import identification_page
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
-from veridyn.studies.identification import Estimation, held_out_share, identification, identify_and_validate
+from veridyn.studies.identification import (
+    Estimation,
+    held_out_share,
+    identification,
+    identify_and_validate,
+    used_samples,
+)
 from veridyn.studies.run.identify import missed
 
 
@@ -46,6 +52,32 @@ def test_the_same_path_recorded_again_is_held_out() -> None:
     assert a.forces is not None
     again = replace(a, forces=a.forces + 0.01 * np.random.default_rng(0).normal(size=a.forces.shape))
     assert held_out_share([a], [again]) > 0.99
+
+
+def test_samples_that_the_fit_left_out_are_held_out() -> None:
+    """As speeds: leaves them out: slow ones are fitted, fast ones of the same log judge."""
+    study = small_study()
+    a, rows = study.training, ["q1", "q2", "q3"][: study.training.q.shape[1]]
+    slow = np.linalg.norm(a.qd, axis=1) < np.median(np.linalg.norm(a.qd, axis=1))
+    learned, judged = (
+        used_samples(study.model, [a], Sampling(drop=dict.fromkeys(rows, mask)), rows) for mask in (~slow, slow)
+    )
+    assert held_out_share([a], [a], learned, judged) == 1.0
+    assert held_out_share([a], [a], learned, learned) == 0.0
+    assert held_out_share([a], [a], learned) == pytest.approx(np.mean(~slow))
+
+
+def test_logs_that_begin_at_rest_in_one_pose_are_two_recordings() -> None:
+    """A sample at rest is the same in both; where one that moves is, too, it is one recording."""
+    m = small_study().training
+    rest = np.arange(len(m)) < len(m) // 4
+    still, hold = m[:1], np.where(rest[:, None], 0.0, 1.0)
+    a, b = (
+        replace(m, q=still.q + hold * k * (m.q - still.q), qd=hold * k * m.qd, qdd=hold * k * m.qdd, forces=None)
+        for k in (1.0, 1.1)
+    )
+    assert held_out_share([a], [b]) == 1.0
+    assert held_out_share([a], [a]) == 0.0
 
 
 def test_the_fit_is_that_of_identify_and_the_check_that_of_validate() -> None:

@@ -38,6 +38,8 @@ from veridyn.progress import Progress, silent
 from veridyn.settings import Settings
 
 CLEAR_GAP = 1e3
+NOTE = "note: "
+DISAGREE = "logs, or parts of one, disagree beyond their deviations"
 MOST_NAMED = 5  # parameters in a note
 SHORT_LOG_SAMPLES = (
     10.0  # independent ones for each parameter: with fewer no covariance of scores can be counted out of the samples
@@ -87,6 +89,11 @@ class Estimator(Settings, ABC):
     error: ClassVar[type[VeridynError]] = IdentificationError
     name: ClassVar[str]
     title: ClassVar[str]
+
+    @property
+    def every_sample(self) -> bool:
+        """Whether samples may not be left out of the motion."""
+        return False
 
     def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         """Refuse by name what cannot work, before any sample is streamed."""
@@ -198,9 +205,14 @@ def disagreement_note(found: Agreement, names: Sequence[str]) -> str:
     more = len(found.changed) - MOST_NAMED
     named = f" Most: {changed}{f' and {more} more' if more > 0 else ''}." if changed else ""
     return (
-        f"note: {found.stretches} logs, or parts of one, disagree beyond their deviations ({found.ratio:.1f} times the expected "
+        f"{NOTE}{found.stretches} {DISAGREE} ({found.ratio:.1f} times the expected "
         f"χ², probability {found.chance:.1g}); deviations are widened by {np.sqrt(found.widening):.2f}.{named}"
     )
+
+
+def disagreements(notes: Sequence[str]) -> list[str]:
+    """Those of some notes that say that logs, or parts of one, disagree."""
+    return [text.removeprefix(NOTE) for text in notes if DISAGREE in text]
 
 
 def in_formulation(fit: Fit, formulation: Formulation) -> Fit:

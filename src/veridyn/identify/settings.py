@@ -75,7 +75,9 @@ class IdentifySettings(Settings):
         same, but for "map" and "consistent", in which data weigh less beside the prior and the bounds where residuals are
         autocorrelated. "gauss_markov" and "likelihood" estimate the noise's spectrum themselves and take no “hac”.
     sampling : Sampling, optional
-        Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
+        Filter, decimation, dead zones and masks between samples and equations. By default every sample as it is, but those near standstill
+        of motions that were made from logs, where there is dry friction: ``Sampling(dead_zone="auto")``. :func:`veridyn.validate`
+        compares every sample by default.
     sigma : mapping of row names to numbers above 0, optional
         Standard deviation of the noise of a row in N or N*m; estimated from the data for rows that are not named.
     acceptance : Acceptance

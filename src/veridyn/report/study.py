@@ -134,12 +134,22 @@ def study_sections(run: IdentifyRun) -> list[Section]:
     if run.cutoff is not None:
         out.append(_cutoff(run.cutoff))
     if run.delays.seconds:
-        rows = [(c, number(1e3 * d, 3)) for c, d in run.delays.seconds.items()]
+        late = run.delays
+        rows = [
+            (
+                c,
+                number(1e3 * d, 3),
+                number(1e3 * late.sigma.get(c, np.nan), 2),
+                "yes" if c in late.confirmed else "no",
+            )
+            for c, d in late.seconds.items()
+        ]
         lead = (
             "How late each measured force is against the positions, estimated beside the parameters. Friction that lags looks like one, "
-            "too, most of all in joints that carry little."
+            "too, most of all in joints that carry little. Confirmed are those that lower the error of parts of the log that they were not "
+            "fitted to; no other one is proposed, or taken out."
         )
-        out.append(Section("Delays", [Table(("coordinate", "delay, ms"), rows)], lead))
+        out.append(Section("Delays", [Table(("coordinate", "delay, ms", "σ, ms", "confirmed"), rows)], lead))
     if run.closing is not None:
         out.append(_loops(run.closing, run))
     if run.ladder is not None:

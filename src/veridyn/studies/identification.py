@@ -23,7 +23,7 @@ from veridyn.identify.logged import motion
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import stream
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling, of_measured, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
@@ -38,27 +38,54 @@ from veridyn.progress import Progress, silent, staged
 from veridyn.signals.motion import Signals
 from veridyn.studies.identified import IdentificationStudy, joined_traces, residual_whiteness, trace
 
+Mask = NDArray[np.bool_]
 SAME_VALUE = 1e-6  # of a coordinate's range: samples nearer than this at one time are the same sample
 
 
-def held_out_share(training: Sequence[Motion], validation: Sequence[Motion]) -> float:
-    """Share of the validation samples, 0 to 1, that no training motion has: at the same time, with the same coordinates."""
-    total = sum(len(m) for m in validation)
-    seen = sum(int(np.any([_shared(m, other) for other in training], axis=0).sum()) for m in validation)
+def held_out_share(
+    training: Sequence[Motion],
+    validation: Sequence[Motion],
+    learned: Sequence[Mask] | None = None,
+    judged: Sequence[Mask] | None = None,
+) -> float:
+    """Share of the validation samples, 0 to 1, that no training motion has: at the same time, with the same coordinates.
+
+    `learned`, `judged`: which samples of each motion are used, all if left out. Two logs that have nothing but samples at rest in common
+    are two recordings.
+    """
+    learned = [np.ones(len(m), dtype=bool) for m in training] if learned is None else learned
+    judged = [np.ones(len(m), dtype=bool) for m in validation] if judged is None else judged
+    total = sum(int(mask.sum()) for mask in judged)
+    seen = 0
+    for m, mask in zip(validation, judged, strict=True):
+        both = [_shared(m, other, used) for other, used in zip(training, learned, strict=True)]
+        seen += int((np.any(both, axis=0) & mask).sum())
     return 1.0 - seen / total if total else 1.0
 
 
-def _shared(m: Motion, other: Motion) -> NDArray[np.bool_]:
-    """Which samples of a motion another has too."""
+def used_samples(machine: Machine, motions: Sequence[Motion], how: Sampling, rows: Sequence[str]) -> list[Mask]:
+    """Which samples of each motion some row uses, before decimation."""
+    out, before = list[Mask](), 0
+    for m in motions:
+        every = how.uses_of_rows(machine, rows, m.qd, np.arange(len(m)), len(m), before)
+        out.append(np.any(every, axis=0))
+        before += len(m)
+    return out
+
+
+def _shared(m: Motion, other: Motion, used: Mask) -> Mask:
+    """Which samples of a motion are among those that are `used` of another."""
     at = np.clip(np.searchsorted(other.t, m.t), 0, len(other.t) - 1)
     span = np.ptp(m.q, axis=0)
-    near = np.abs(other.q[at] - m.q) <= SAME_VALUE * np.where(span > 0.0, span, 1.0)
-    same = (other.t[at] == m.t) & near.all(axis=1)
+    small = SAME_VALUE * np.where(span > 0.0, span, 1.0)
+    same = (other.t[at] == m.t) & (np.abs(other.q[at] - m.q) <= small).all(axis=1)
     if m.forces is not None and other.forces is not None:
         one, two = np.nan_to_num(m.forces), np.nan_to_num(other.forces[at])
         width = np.ptp(one, axis=0)
         same &= (np.abs(one - two) <= SAME_VALUE * np.where(width > 0.0, width, 1.0)).all(axis=1)
-    return same
+    moving = np.zeros(len(m), dtype=bool)
+    moving[1:] = same[:-1] & (np.abs(np.diff(m.q, axis=0)) > small).any(axis=1)
+    return same & used[at] if (same & moving).any() else np.zeros(len(m), dtype=bool)
 
 
 SHOWN = 1_000_000  # samples that are kept for pictures; estimates and errors are of all
@@ -92,7 +119,7 @@ def identification(
     unseen = motion(model, validation, filtering)
     progress("preparing the logs", 2.0, 2.0)
 
-    how, later = _samplings(sampling, seen, unseen)
+    how, later = _samplings(sampling, model, rows, seen, unseen)
     return identify_and_validate(
         model,
         [seen],
@@ -185,6 +212,7 @@ def identify_and_validate(
 
     predicting = staged(progress, "predicting")
     learned, judges = _shown(training), _shown(validation)
+    named_rows = [model.rows[r] for r in model.select_rows(chosen_rows)]
     traces = {
         "training": joined_traces([trace(fit, m, how, predicting, b) for m, b in _after(learned)]),
         "validation": joined_traces([trace(fit, m, later, predicting, b) for m, b in _after(judges)]),
@@ -205,7 +233,12 @@ def identify_and_validate(
         np.full(len(fit.values), np.nan) if truth is None else fit.base.reduce(truth.parameters.values),
         _settings(signals or Signals(), how, model),
         solution.sigma,
-        held_out_share(learned, judges),
+        held_out_share(
+            learned,
+            judges,
+            used_samples(model, learned, how, named_rows),
+            used_samples(model, judges, later, named_rows),
+        ),
         lean_own,
         *_simulated(fit, validation, training),
     )
@@ -244,12 +277,12 @@ def _warn_of_reduced(study: IdentificationStudy) -> None:
 
 
 def _samplings(
-    sampling: Sampling | Callable[[Motion], Sampling] | None, seen: Motion, unseen: Motion
+    sampling: Sampling | Callable[[Motion], Sampling] | None, model: Machine, rows: Rows, seen: Motion, unseen: Motion
 ) -> tuple[Sampling, Sampling]:
-    """Those of the training and of the validation motion."""
+    """Those of the training and of the validation motion; the defaults of :func:`identify` where none is given."""
     if callable(sampling):
         return sampling(seen), sampling(unseen)
-    how = sampling or Sampling()
+    how = of_measured(None, model, [seen], rows) if sampling is None else sampling
     return how, replace(how, drop={})
 
 

@@ -13,15 +13,23 @@ from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion
 from studies.bench_robot import JOINTS, robot
 from veridyn.errors import DataError, ModelError
+from veridyn.identify.logged import motion
 from veridyn.identify.regression.observation import observation
-from veridyn.identify.regression.sampling import Sampling, choose_dead_zones, with_dead_zones, zone_of
+from veridyn.identify.regression.sampling import (
+    Sampling,
+    choose_dead_zones,
+    speed_variance,
+    with_dead_zones,
+    zone_of,
+)
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import predicted, validate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.elements.element import coulomb, damper, spring
+from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, NoiseBands
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.spatial.rotations import MDH
 
@@ -325,3 +333,39 @@ def test_no_motion_and_other_models_are_refused() -> None:
     other = observation(suspended(500.0), Motion(np.arange(9.0), *np.ones((3, 9, 1))))
     with pytest.raises(DataError, match="observations of different models or rows cannot be merged"):
         observation(arm(), log(50)).merge(other)
+
+
+def test_a_log_leaves_samples_near_standstill_out_by_default() -> None:
+    """As studies that ``veridyn new`` writes: where there is dry friction, and a motion was made from measured positions."""
+    machine, t = robot(), 0.005 * np.arange(4000)
+    m = with_forces(machine, moving((2.0, 1.5, 1.0)))
+    noisy = m.q + 1e-4 * np.random.default_rng(3).normal(size=m.q.shape)
+    values = {f"q.{c}": noisy[:, k] for k, c in enumerate(JOINTS)}
+    assert m.forces is not None
+    values |= {f"force.{c}": m.forces[:, k] for k, c in enumerate(JOINTS)}
+    units = {name: "rad" if name.startswith("q.") else "N*m" for name in values}
+    log = Experiment.from_arrays(t, values, units, "log")
+    made = motion(machine, log)
+    auto = IdentifySettings(sampling=Sampling(dead_zone="auto"))
+    own, same, every = (
+        identify(machine, made, settings=how) for how in (None, auto, IdentifySettings(sampling=Sampling()))
+    )
+    assert np.array_equal(own.values, same.values)
+    assert [r.samples for r in own.rows] == [r.samples for r in same.rows]
+    assert all(a.samples < b.samples for a, b in zip(own.rows, every.rows, strict=True))
+    assert [r.samples for r in identify(machine, m).rows] == [len(m)] * 3  # whose speeds are as they were given
+    assert [r.samples for r in validate(own, made).rows] == [len(made)] * 3  # which judges every sample
+
+
+def test_rests_do_not_narrow_the_zone() -> None:
+    """Of a log at rest for half its time the zone is that of the motion: noise of the speed is no slow motion."""
+    m = moving((2.0, 1.0, 0.5))
+    rng, noise = np.random.default_rng(2), 0.004
+    still = np.where(np.arange(len(m))[:, None] < 2000, 0.0, m.qd) + noise * rng.normal(size=m.qd.shape)
+    density = 3.0 * noise**2 / (2.0 * np.pi * 100.0) ** 2  # of white positions, whose speeds have this deviation
+    edges = 2.0 * np.pi * np.linspace(0.0, 100.0, 65)
+    variance = np.tile(density * np.diff(edges**5) / (5.0 * edges[-1]), (3, 1))
+    measured = replace(m, qd=still, noise_bands=NoiseBands(variance, 200.0))
+    assert speed_variance(measured) == pytest.approx(noise**2, rel=1e-6)
+    assert choose_dead_zones(robot(), [measured])["q1"] == pytest.approx(0.1, rel=0.06)
+    assert choose_dead_zones(robot(), [replace(measured, noise_bands=None)])["q1"] < 0.01

@@ -5,7 +5,7 @@ import pytest
 
 from studies.bench_robot import Bench, robot
 from studies.small_arm import small_study
-from veridyn.errors import DataError, DataWarning, FileError
+from veridyn.errors import DataError, DataWarning, FileError, IdentificationWarning
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.config.study import load_study
@@ -45,6 +45,15 @@ def run(folder: Path, *changes: tuple[str, str], bench: Bench | None = None) -> 
         assert old in made.study
         made.study = made.study.replace(old, new)
     return run_identify(load_study(made.write()))
+
+
+def test_logs_that_disagree_are_reported_on_the_way(tmp_path: Path) -> None:
+    """A load of half the last body's torque in the second log alone: deviations are widened, and the run says so."""
+    bench = Bench(tmp_path)
+    bench.validation["tau3"] = 1.5 * bench.validation["tau3"]
+    with pytest.warns(IdentificationWarning, match=r"2 logs, or parts of one, disagree .* widened by") as raised:
+        run(tmp_path, ("[training.csv]", "[training.csv, validation.csv]"), bench=bench)
+    assert any("What to try" in str(w.message) or "load" in str(w.message) for w in raised)
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,25 @@
 """Delays of measured forces against the motion, one for each coordinate, found beside the parameters.
 
 A force recorded d late is y(t) = Γ(t − d), so Γ = y + d ẏ to first order, and W φ = y + d ẏ has d as one more unknown. Positions have
-no delay by definition: what is found is the delay of forces against positions.
+no delay by definition: what is found is the delay of forces against positions. Rows are weighed by what a first fit leaves of them, so that
+noise of one row is no delay of another. A delay is confirmed where it lowers the error of stretches that it was not fitted to
+(:mod:`veridyn.identify.diagnosis.held_out_gain`); others are figures, and are neither proposed nor taken out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from veridyn.identify.diagnosis.causes import Cause
-from veridyn.identify.diagnosis.columns import share
+from veridyn.identify.diagnosis.columns import independent, share
 from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence
 from veridyn.identify.diagnosis.geometry import PASSES
+from veridyn.identify.diagnosis.held_out_gain import lowers_error
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
+from veridyn.identify.diagnosis.score_test import Projected
 from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S, Samples
 from veridyn.identify.diagnosis.structure import LATE_FORCE
 from veridyn.identify.regression.sampling import Sampling
@@ -27,11 +31,21 @@ PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
 
 @dataclass(frozen=True)
 class Delays:
-    """Seconds by which each coordinate's force is late, and the error with and without them."""
+    """Seconds by which each coordinate's force is late, with deviations `sigma`, and the error with and without them.
+
+    `confirmed`: those that lower the error where they were not fitted.
+    """
 
     seconds: Mapping[str, float]
     before: float = float("nan")
     after: float = float("nan")
+    sigma: Mapping[str, float] = field(default_factory=dict)
+    confirmed: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> Mapping[str, float]:
+        """Seconds of the confirmed ones."""
+        return {c: self.seconds[c] for c in self.confirmed}
 
 
 def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Delays:
@@ -45,7 +59,7 @@ def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sam
         if not step.before < found.before:
             break
         seconds = {c: d + step.seconds[c] for c, d in found.seconds.items()}
-        found = Delays(seconds, found.before, min(step.before, step.after))
+        found = replace(found, seconds=seconds, after=min(step.before, step.after), sigma=step.sigma)
     return found
 
 
@@ -54,12 +68,11 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
 
     It is compared with delays to first order, which explain less than those found step by step.
     """
-    first = _step(e)
-    if not any(late.seconds.values()) or e.motion.forces is None:
+    if not any(late.kept.values()) or e.motion.forces is None:
         return None
-    forces = e.motion.forces.copy()
-    for c, d in first.seconds.items():
-        k = e.machine.coordinates.index(c)
+    first, forces = _step(e), e.motion.forces.copy()
+    for c in late.kept:
+        k, d = e.machine.coordinates.index(c), first.seconds[c]
         forces[:, k] += d * e.force_rates[:, k]
     return Replacement(
         kind="delay",
@@ -67,10 +80,10 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
         what="measured forces are late or early against the positions.",
         hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
         motion=replace(e.motion, forces=forces),
-        estimated=len(first.seconds),
-        size=max(late.seconds.values(), key=abs),
+        estimated=len(late.kept),
+        size=max(late.kept.values(), key=abs),
         expected="channels on one clock",
-        found=", ".join(f"{c} {1e3 * d:.1f} ms" for c, d in late.seconds.items()),
+        found=", ".join(f"{c} {1e3 * d:.1f} ± {1e3 * late.sigma[c]:.1f} ms" for c, d in late.kept.items()),
     )
 
 
@@ -86,15 +99,32 @@ def _step(e: Evidence) -> Delays:
     if not measured:
         return Delays({})
     equations = e.equations()
+    own = equations.solved()[1]
+    before = share(own)
+    weight = 1.0 / np.maximum(np.sqrt(np.mean(own**2, axis=1)), np.finfo(float).tiny)  # of the rows
     late = np.zeros((len(e.rows), len(e.motion), len(measured)))
     for k, row in enumerate(measured):
         j = e.rows.index(row)
         late[j, :, k] = -e.force_rates[:, names.index(row)] / equations.sizes[j]
-    seconds, left = equations.solved(late)
-    before = equations.error()
+    W, y, S = equations.W * weight[:, None, None], equations.y * weight[:, None], late * weight[:, None, None]
+    seconds, left = replace(equations, W=W, y=y).solved(S)
     if np.abs(seconds).max() > LONGEST_DELAY_S:
-        return Delays(dict.fromkeys(measured, 0.0), before, before)
-    return Delays(dict(zip(measured, seconds.tolist(), strict=True)), before, share(left))
+        nothing = dict.fromkeys(measured, 0.0)
+        return Delays(nothing, before, before, dict.fromkeys(measured, float("inf")))
+    memory = y.shape[1] / float(independent(left).min())
+    W, y, S = W.transpose(1, 0, 2), y.T, S.transpose(1, 0, 2)
+    projected = Projected.of(W, y)
+    rest = projected.beside(S)
+    confirmed = [c for k, c in enumerate(measured) if lowers_error(W, y, S[:, :, k : k + 1], memory)]
+    flat = rest.reshape(-1, len(measured))
+    spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(flat.T @ flat)), 0.0) * memory * projected.variance_beside(rest))
+    return Delays(
+        dict(zip(measured, seconds.tolist(), strict=True)),
+        before,
+        share(left / weight[:, None]),
+        dict(zip(measured, spread.tolist(), strict=True)),
+        tuple(confirmed),
+    )
 
 
 def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping[str, float]) -> list[Motion]:

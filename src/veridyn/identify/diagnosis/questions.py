@@ -20,6 +20,7 @@ from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PL
 from veridyn.identify.diagnosis.delays import PROBABLE, late_causes
 from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_together, turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
+from veridyn.identify.diagnosis.held_out_gain import lowers_error
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.plausible import BEYOND_SIGMAS
 from veridyn.identify.diagnosis.score_test import (
@@ -380,7 +381,13 @@ class Questions:
             return False
         plain = next((c for c in self.causes if c.name == (LATE_FORCE, where)), a.cause)
         smooth = kind == LATE_FORCE and a.cause.option == 0
-        return smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
+        return (smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)) and self._predicts(a)
+
+    def _predicts(self, a: Answer) -> bool:
+        """Whether a cause lowers the error of stretches that it was not fitted to, with the noise of its own model."""
+        before = a.model.before
+        W = np.concatenate([before.columns, before.appended], axis=2)
+        return lowers_error(W, before.residual, a.model.filtered(a.cause.columns))
 
     def together(self) -> list[Answer]:
         """Answers of causes that explain most together, each beside the others: alone, one hides in the noise that another makes."""

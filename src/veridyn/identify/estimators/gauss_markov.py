@@ -85,6 +85,10 @@ class GaussMarkov(Estimator):
     order: Annotated[int, at_least(0)] = 0
     periodic: bool = False
 
+    @property
+    def every_sample(self) -> bool:
+        return self.periodic
+
     def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)

@@ -82,6 +82,10 @@ class Likelihood(Estimator):
     order: Annotated[int, at_least(0)] = 0
     skip: Annotated[int, at_least(0)] = 0
 
+    @property
+    def every_sample(self) -> bool:
+        return True
+
     def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)

@@ -2,7 +2,8 @@
 
 Near standstill the force of a dry friction takes any value between its two signs, and a measured speed has the sign of its noise. A row
 leaves samples in its dead zone out. How wide that is, is a trade: where it is chosen, it is SLOW_SPEED_RATIO of the largest speed of the
-coordinate, but never one that takes more than MAX_DROPPED_SHARE of the samples.
+coordinate, but never one that takes more than MAX_DROPPED_SHARE of the samples whose speed stands out from its noise: others show no
+friction.
 
 What cannot be streamed is refused before any sample is computed: forces where motors act, sizes, and names that exist.
 """
@@ -28,7 +29,10 @@ from veridyn.signals.butterworth import Butterworth, overlap
 NO_ROWS: Mapping[str, str] = {}
 SLOW_SPEED_RATIO = 0.05  # of the largest speed: below it the sign of dry friction is not trusted (chosen)
 LARGEST_SPEED_SHARE = 0.995  # quantile that stands for the largest speed, so that single outliers do not set it
-MAX_DROPPED_SHARE = 0.3  # of the samples of a coordinate that a dead zone may leave out (chosen)
+MAX_DROPPED_SHARE = 0.3  # of the samples of a coordinate in motion that a dead zone may leave out (chosen)
+SIGN_SIGMAS = (
+    4.0  # of the noise of a speed: below so many its sign is not known; above, it is wrong in three samples of 100,000
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +185,20 @@ def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], 
     return how
 
 
+def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
+    """The sampling with its dead zones chosen; where none is given, every sample but those near standstill where there is dry friction.
+
+    That is of motions that were made from logs, whose speeds have the noise of the positions; others are taken as they are. Motions that
+    are made when they are needed are not all made for that: the first stands for them.
+    """
+    if how is not None:
+        return with_dead_zones(how, machine, motions, rows)
+    seen = motions if isinstance(motions, list | tuple) else [next(iter(motions))]
+    if any(m.noise_bands is None for m in seen):
+        return Sampling()
+    return with_dead_zones(Sampling(dead_zone="auto"), machine, seen, measured_rows(machine, seen, rows)[0])
+
+
 def _dry(machine: Machine, rows: Rows) -> list[Element]:
     """Dry friction on coordinates and on combinations of them that enters one of the rows."""
     acting = frozenset().union(*(machine.acting_on(machine.rows[r]) for r in machine.select_rows(rows)))
@@ -191,22 +209,40 @@ def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = 
     """Coordinate, or element on several by its parameter → dead zone in rad/s or m/s, for every dry friction that enters one of the rows.
 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
-    samples lie. A coordinate that stands still throughout has none.
+    samples lie in which it moves. A coordinate that stands still throughout has none.
     """
     zones: dict[str, float] = {}
     for e in _dry(machine, rows):
         weights = np.array([e.on.get(c, 0.0) for c in machine.coordinates])
         speed = np.concatenate([np.abs(m.qd @ weights) for m in motions])
+        noise = max((float(np.sqrt(weights**2 @ speed_variance(m))) for m in motions), default=0.0)
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
-        zone = zone_of(speed, SLOW_SPEED_RATIO * float(np.quantile(speed, LARGEST_SPEED_SHARE)))
+        largest = float(np.quantile(speed, LARGEST_SPEED_SHARE))
+        zone = zone_of(speed, SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise)
         if zone > 0.0:
             zones[name] = max(zone, zones.get(name, 0.0))
     return zones
 
 
-def zone_of(speed: Array, wanted: float) -> float:
-    """The dead zone that is wanted, or the smaller one below which MAX_DROPPED_SHARE of these speeds (N,) lie; two digits, rounded down."""
-    return rounded_down(min(wanted, float(np.quantile(np.abs(speed), MAX_DROPPED_SHARE))))
+def speed_variance(m: Motion) -> Array:
+    """The variance (n,) of the noise of q̇, zero where that of q̈ is not known.
+
+    Of the noise of q̈ in each band from ω₁ to ω₂, whose density rises with ω⁴ as that of white positions, by ∫ω²/∫ω⁴.
+    """
+    bands = m.noise_bands
+    if bands is None:
+        return np.zeros(m.qd.shape[1])
+    high = 2.0 * np.pi * bands.ends
+    low = np.append(0.0, high[:-1])
+    return np.asarray(bands.variance @ (5.0 / 3.0 * (high**3 - low**3) / (high**5 - low**5)), dtype=np.float64)
+
+
+def zone_of(speed: Array, wanted: float, seen: float = 0.0) -> float:
+    """The dead zone that is wanted, or the smaller one below which MAX_DROPPED_SHARE of these speeds (N,) lie that are at least `seen`;
+    two digits, rounded down."""
+    size = np.abs(speed)
+    moving = size[size >= seen]
+    return rounded_down(min(wanted, float(np.quantile(moving if len(moving) else size, MAX_DROPPED_SHARE))))
 
 
 def rounded_down(x: float) -> float:

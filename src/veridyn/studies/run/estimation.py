@@ -290,6 +290,7 @@ class IdentifyRun:
             out |= {f"prior_relative_{group}": scale for group, scale in self.trust.groups.items()}
         out |= {} if self.ladder is None else self.ladder.figures
         out |= {f"delay_{c}": d for c, d in self.delays.seconds.items()}
+        out |= {f"delay_{c}_sigma": d for c, d in self.delays.sigma.items()}
         return out
 
     def keep(self, run: Run) -> None:

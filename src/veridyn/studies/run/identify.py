@@ -28,7 +28,7 @@ from veridyn.identify.diagnosis.fit_check import (
 )
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.replacements import omitted
-from veridyn.identify.estimator import in_formulation, with_tree_note
+from veridyn.identify.estimator import disagreements, in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
@@ -49,6 +49,7 @@ from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn
 from veridyn.studies.run.recordings import Recordings
 
 ASKED = DiagnosisSettings(level="full")
+DIFFERENT_LOGS = "Look at what differs between them: load, temperature, speed, or what the model lacks there."
 
 
 def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) -> list[str]:
@@ -148,7 +149,7 @@ def _identified(
         warn_of_rest(machine, training)
     rows = [machine.rows[r] for r in machine.select_rows(study.rows)]
     late = Delays({}) if study.clock.delays == "ignore" else delays(machine, plain(training), rows, how)
-    if study.clock.delays == "correct" and late.seconds:
+    if study.clock.delays == "correct" and late.confirmed:
         training, validation = (work.moved(part, late) for part in (training, validation))
         how, later = work.samplings(training, validation, lowpass)
     seen = evidence(machine, plain(training), rows, how, work.given)
@@ -174,6 +175,8 @@ def _identified(
     own = own_formulation(loaded, ("model",), study.model)
     if own != "tree":
         result = replace(result, fit=with_tree_note(in_formulation(result.fit, own)))
+    for text in disagreements(result.fit.notes):
+        warn(IdentificationWarning, Fault(text, "training", hint=DIFFERENT_LOGS))
     failed, untestable = list[str](), list[str]()
     loops = next(iter(attempt("How loops were closed", lambda: [closing(machine, work.closed)], failed)), None)
     if study.checks:

@@ -330,7 +330,7 @@ class Preparing:
         return both[0], both[1], with_margin(how, margin), with_margin(later, margin)
 
     def moved(self, parts: Sequence[RecordedMotion], late: Delays) -> list[RecordedMotion]:
-        shifted = without_delays(self.machine, plain(parts), late.seconds)
+        shifted = without_delays(self.machine, plain(parts), late.kept)
         return [replace(part, motion=m) for part, m in zip(parts, shifted, strict=True)]
 
     def odd_rates(self, lowpass: float | None) -> list[Mistake]:
