@@ -38,6 +38,7 @@ from veridyn.observe.car.system import SLOWEST_M_S, CarQuantities, Inflation, la
 from veridyn.observe.car.system import state_units as car_state_units
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother
+from veridyn.observe.hung import FrozenAfter, repeat_check
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Virtual, quantity_of, state_units
@@ -253,10 +254,16 @@ class CarTracker:
     """Runs the lateral observer of a car; its place is that of speed, yaw rate and sideslip added up, for the picture alone."""
 
     def __init__(
-        self, observed: ObservedCar, virtual: Sequence[str], method: Filter, notes: tuple[str, ...] = ()
+        self,
+        observed: ObservedCar,
+        virtual: Sequence[str],
+        method: Filter,
+        notes: tuple[str, ...] = (),
+        frozen_after: FrozenAfter = "auto",
     ) -> None:
         self._method = replace(method, late="drop")
         self._car, self._system = observed.machine, observed
+        self._frozen_after: FrozenAfter = frozen_after
         car, system = self._car, self._system
         self._quantities = CarQuantities(system, tuple(virtual))
         self._off: set[str] = set()
@@ -286,6 +293,7 @@ class CarTracker:
         car = self._system
         self._stream = guarded_stream(self._method, lambda frozen: frozen_in(car, frozen), car.drifts, car.start)
         self._inflation = Inflation()
+        self._repeats = repeat_check(car.table, self._frozen_after)
         self._check, self._before, self._last = StampCheck(), None, None
         self._way = np.zeros(3)  # x, y, heading
 
@@ -325,6 +333,7 @@ class CarTracker:
         for j, n in enumerate(names):
             if n in self._off or slow or not isfinite(values[j]):
                 codes[j] = Status.MISSING
+        codes = self._repeats.flags(values, codes, sample.t)
         inputs = np.concatenate([acting, 0.5 * (acting + after)])
         dt = 0.0 if self._stream.belief.t is None else sample.t - self._stream.belief.t
         try:
@@ -387,7 +396,7 @@ def car_session(
     if study.training is not None:
         notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
     observed = observed_car(car, ObserveSettings(process_noise=noise, parameters=study.estimate), log)
-    tracker = CarTracker(observed, study.virtual, how, notes)
+    tracker = CarTracker(observed, study.virtual, how, notes, study.filter.frozen_after)
     if source is not None:
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))
     own = Pace(pace)

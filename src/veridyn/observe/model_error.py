@@ -16,8 +16,9 @@ chosen alone takes white disturbances upon itself, which makes the bands of rate
 A share on the floor is asked first on a quarter of the samples: one that gains nothing there is not tried on all. Of a long log the first
 run has the floor of its beginning already: where that is nearly the one of the whole log, and nothing more is learned, it is the last.
 
-Likelihoods are clipped: a reading that the gate refuses counts as one on the gate, so that outliers do not pass for model error and a
-filter that refuses what contradicts it gains nothing.
+Likelihoods count every reading: one that the gate refuses costs as much as it is off, and not as its square
+(:func:`~veridyn.observe.alone.reading_cost`), so that outliers do not pass for model error, a filter that refuses what contradicts it gains
+nothing, and one that has lost track is told so.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import VeridynError
+from veridyn.observe.alone import reading_cost
 from veridyn.observe.filters.filter import FALSE_ALARMS, Filter, Passing
 from veridyn.observe.filters.methods import extended
 from veridyn.observe.filters.run import RunLikelihood, run, run_likelihood
-from veridyn.observe.filters.update import LOG_2PI, threshold
+from veridyn.observe.filters.update import LOG_2PI
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.process_noise import ProcessNoise, sizes
@@ -340,8 +342,9 @@ class _Search:
     def best(self, free: NDArray[np.bool_]) -> Array:
         """The exponents of those that are `free` under which the stretches are most likely: of all together, of each, and of the walk.
 
-        Where the walk is scaled, shares are asked first almost without it, and then how much of it they leave: from a walk that explains
-        everything no single step leads anywhere.
+        Where the walk is scaled there are two starts. Shares are asked almost without it, and then how much of it they leave, because from
+        a walk that explains everything no single step leads anywhere; and they are asked beside all of it, because without it a wrong model
+        may lose track.
         """
         start = np.zeros(len(free))
         each = [np.arange(len(free)) == k for k in np.flatnonzero(free[:-1])]
@@ -354,7 +357,8 @@ class _Search:
             found = start - WALK_STEPS * walk
             for part in shares:
                 found = self.climb(found, part)
-            found = max((found + k * walk for k in range(WALK_STEPS + 1)), key=self.value)
+            below = (found + k * walk for k in range(WALK_STEPS + 1))
+            found = max((*below, self.climb(start, shares[0])), key=self.value)
         for _ in range(SWEEPS):
             before = found
             for part in (*shares, walk) if free[-1] else shares:
@@ -366,7 +370,7 @@ class _Search:
         return self.between(found if self.value(found) > self.value(start) else start, each)
 
     def value(self, exponents: Array, screening: bool = False) -> float:
-        """The clipped log-likelihood of all stretches, or of those that screen; −∞ where the filter does not reach the end."""
+        """The bounded log-likelihood of all stretches, or of those that screen; −∞ where the filter does not reach the end."""
         key = screening, tuple(exponents.tolist())
         if key not in self.known:
             self._progress("learning the model error", len(self.known) + 1, None)
@@ -375,7 +379,7 @@ class _Search:
             try:
                 self._step = Passing(self._method, system) if self._step is None else self._step.on(system)
                 self.known[key] = sum(
-                    clipped_log_likelihood(run_likelihood(self._step, self._method, system, part, begin, k > 0))
+                    bounded_log_likelihood(run_likelihood(self._step, self._method, system, part, begin, k > 0))
                     for k, (part, begin) in enumerate(stretches)
                 )
             except VeridynError:
@@ -427,8 +431,8 @@ class _Search:
         return out
 
 
-def clipped_log_likelihood(found: RunLikelihood) -> float:
-    """Σ log p of the readings of a run; one that the gate refused counts as one on the gate."""
+def bounded_log_likelihood(found: RunLikelihood) -> float:
+    """Σ log p of the readings of a run, those included that the gate refused, at what they cost."""
     refused = found.status == Status.OUTLIER
-    limit, s = threshold(1.0 - FALSE_ALARMS), found.variances[refused]
-    return float(found.log_likelihood.sum() - 0.5 * np.sum(LOG_2PI + np.log(s) + limit))
+    s, nu = found.variances[refused], found.innovations[refused]
+    return float(found.log_likelihood.sum() - 0.5 * np.sum(LOG_2PI + np.log(s) + reading_cost(nu**2 / s)))

@@ -24,8 +24,10 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
+from veridyn.mechanics.formulation import Instant
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.observe.alone import AloneCoordinate, coordinates_alone
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
 from veridyn.observe.filters.filter import Filter
@@ -33,6 +35,7 @@ from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.filters.run import in_order, run
 from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, bounded_step_bias, warn_of_long_steps
 from veridyn.observe.fitting import Tuning, tune
+from veridyn.observe.hung import without_hung
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, first_positions, measurements_of
 from veridyn.observe.model_error import with_density
@@ -177,7 +180,7 @@ def observe_with(
             )
         first = first_positions(system, log)
         setup, system, q, qd = setup.started(system, first)
-    readings = readings.without_repeats(setup.settings.frozen_after)
+    readings = without_hung(readings, system.table, setup.settings.frozen_after)
     if setup.settings.process_noise is None:
         form = system.model.form
         learns = setup.settings.model_error == "learned"
@@ -256,6 +259,22 @@ def _screened(setup: ObserverSetup, system: System, readings: Measurements, star
     return ordered.flagged(found.status == Status.OUTLIER, Status.OUTLIER)
 
 
+def first_forces(
+    system: MachineSystem, at: Instant, start: Belief, alone: Sequence[AloneCoordinate]
+) -> dict[str, float] | float:
+    """How large the unknown forces may be where a log begins: as large as explains the accelerations that the encoders show there, and the
+    model without them does not; none where encoders do not show all accelerations."""
+    f, forces = system.f, system.model.unknown
+    known = {one.place: one.begins for one in alone}
+    if len(known) < f:
+        return 0.0
+    push = system.model.accelerated(at, system.set_of(start.x))[:, 2 * f : 2 * f + len(forces)]
+    model = system.model.local(at.q, at.qdd, system.set_of(start.x))[f:]
+    missing = [abs(known[k][0, 1] - model[k]) + known[k][1, 1] for k in range(f)]
+    size = np.abs(np.linalg.pinv(push)) @ np.array(missing)
+    return dict(zip(forces, size.tolist(), strict=True))
+
+
 def tuned(
     setup: ObserverSetup,
     machine: GivenMachine,
@@ -271,11 +290,16 @@ def tuned(
     model error will be learned, which scales it once more beside its own white forces.
     """
     system, q, qd = setup.system(machine)
+    alone = [one for log in logs for one in coordinates_alone(system, log.select(system.outputs))]
+    bears = max((one.density for one in alone), default=1.0)  # a walk with which no model loses track
     base = setup.settings.process_noise or ProcessNoise()
     assert isinstance(base, ProcessNoise)  # that of a car is refused where the system is made
     start = system.belief(q, qd)
     f, forces = system.f, system.model.unknown
     at = system.instant(start.x, np.zeros(len(system.inputs)) if not logs else logs[0].inputs[0])
+
+    if forces and base.start_force == 0.0:
+        base = replace(base, start_force=first_forces(system, at, start, alone))
 
     def described(values: Mapping[str, float]) -> ProcessNoise:
         white = values.get("acceleration", 0.0)
@@ -290,10 +314,12 @@ def tuned(
         trial = setup.replaced(process_noise=described(values))
         return setup.seen(trial.system(system.model.form)[0], q)
 
-    parts = [(_screened(setup, build({"density": 1.0}), log.first(samples), start), start) for log in logs]
+    parts = [(_screened(setup, build({"density": bears}), log.first(samples), start), start) for log in logs]
 
     def most_likely(name: str) -> Tuning:
-        return tune(setup.method, build, {name: 1.0}, parts, decades=TUNING_DECADES, progress=progress)
+        first = bears if name == "density" else 1.0
+        decades = TUNING_DECADES + abs(float(np.log10(first)))
+        return tune(setup.method, build, {name: first}, parts, decades=decades, progress=progress)
 
     found = most_likely("density")
     if forces and not walk_alone:

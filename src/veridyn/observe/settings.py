@@ -166,8 +166,10 @@ class ObserveSettings(Settings):
         What acts and is a channel of the log: force.C of the motor on a coordinate C, loads by name, motions of prescribed coordinates, and
         on trees signals and wrenches; by default all that the log has, in every formulation, and none of an ``Observer``. What natural
         coordinates cannot take is refused by name.
-    frozen_after : int, optional
-        So many repeats of one number mean that a sensor hangs; never by default.
+    frozen_after : "auto" or int, optional
+        When a sensor that repeats one number hangs, and its readings are not used. "auto", the default: where
+        :func:`veridyn.signals.inspect` calls them frozen, or dropped to zero; a joint that dwells is not. A number: after so many repeats.
+        None: never.
     step : float, optional
         The longest step of the integration (s). Without it 0.01 s, or shorter where the fastest oscillation at the start needs that; where
         steps do not converge, or their bias along the log is too large for the estimated deviations, the log is run again with a
@@ -212,7 +214,7 @@ class ObserveSettings(Settings):
     independents: Sequence[str] = ()
     unknown: Sequence[str] | None = None
     inputs: Sequence[str] | None = None
-    frozen_after: Annotated[int, at_least(1)] | None = None
+    frozen_after: Annotated[int, at_least(1)] | Literal["auto"] | None = "auto"
     step: Annotated[float, above(0.0)] | None = None
     input_hold: InputHold = "zero"
     friction_speed: Annotated[float, above(0.0)] = FRICTION_SPEED

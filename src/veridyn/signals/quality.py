@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ from veridyn.signals.resample import GAP_STEPS
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
 MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
+FEWEST = 5  # values of a channel that are looked at (chosen)
 STOP_RATIO = 20.0  # times the next longest run (chosen)
 POSITIONS, SPEEDS = ("q.", "q_motor."), ("qd.",)
 
@@ -194,7 +196,7 @@ def _not_finite(channel: Channel) -> Iterator[Finding]:
 def _values(channel: Channel, limits: QualityLimits, log: Experiment) -> Iterator[Finding]:
     t, x, unit = channel.t, channel.values, channel.unit
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
-    if len(good) < 5:
+    if len(good) < FEWEST:
         return
     x, numbers = x[good], good
     low, high = float(x.min()), float(x.max())
@@ -237,24 +239,19 @@ def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Qua
 def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experiment) -> Iterator[Finding]:
     """Runs of one value that no moving machine gives: dropouts to zero, frozen stretches, and values held on a faster clock."""
     t, unit = channel.t[numbers], channel.unit
-    lost = dropouts(x)
+    lost, resting, longer = repeated_runs(channel, x, t, log)
     if lost:
         a, b = lost[0]
-        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])]
         what = f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
         expected = f"values near {x[a - 1] if a else x[b + 1]:.4g} {unit}, as beside it"
+        places = numbers[_inside(lost)]
         yield _finding(channel, "dropout", "warning", places, what, expected, f"exactly 0 in {b - a + 1} samples")
-    longer = [span for span in frozen(x) if span not in lost]
-    if unit not in ("rad", "m"):
-        longer += [span for span in stopped(x) if span not in longer + lost]
-    resting = [span for span in longer if _at_rest(channel, x, t, span, log)]
-    longer = [span for span in longer if span not in resting]
     if resting:
         a, b = max(resting, key=lambda span: span[1] - span[0])
-        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in resting])]
         longest = f"the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
         what = f"it stands still in {len(resting)} span(s) in which the machine rests, {longest}"
         found = f"{x[a]:.6g} {unit} in {b - a + 1} samples"
+        places = numbers[_inside(resting)]
         yield _finding(channel, "standstill", "note", places, what, "a rest, or values that change", found)
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
@@ -262,15 +259,52 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experi
         short = b - a + 1 < LONG_FREEZE and not jumps
         # Some quantities rest at nothing for long. A packet lost here and there biases nothing, but a jump of a position does.
         severity = "note" if short or np.mean(x == 0.0) > RESTING_SHARE else "warning"
-        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in longer])]
         what = f"it is frozen in {len(longer)} span(s), the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
         found = f"{x[a]:.6g} {unit} in {b - a + 1} samples"
+        places = numbers[_inside(longer)]
         yield _finding(channel, "frozen", severity, places, what, "values that change as before and after", found)
     step = held(x)
     if step > 1:
         what = f"it keeps each value for {step} samples."
         found = f"{len(x)} samples of a sensor {step} times slower"
         yield _finding(channel, "held", "warning", numbers, what, "a new value at every stamp of its clock", found)
+
+
+def _inside(spans: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
+    """The numbers of all samples of these spans."""
+    return np.concatenate([np.arange(a, b + 1) for a, b in spans])
+
+
+class RepeatedRuns(NamedTuple):
+    """First and last number of the runs of one value in a channel: `lost` zeros, those of a `resting` machine, and `frozen` ones."""
+
+    lost: list[tuple[int, int]]
+    resting: list[tuple[int, int]]
+    frozen: list[tuple[int, int]]
+
+
+def repeated_runs(channel: Channel, x: Array, t: Array, log: Experiment) -> RepeatedRuns:
+    """The runs of one value among the finite values x at the times t of a channel that are looked at; `log` shows whether all rests."""
+    lost = dropouts(x)
+    longer = [span for span in frozen(x) if span not in lost]
+    if channel.unit not in ("rad", "m"):
+        longer += [span for span in stopped(x) if span not in longer + lost]
+    resting = [span for span in longer if _at_rest(channel, x, t, span, log)]
+    return RepeatedRuns(lost, resting, [span for span in longer if span not in resting])
+
+
+def unread_samples(log: Experiment, name: str) -> NDArray[np.bool_]:
+    """Which values (N,) of a channel its sensor did not read, though they are numbers: what :func:`inspect` calls a dropout or frozen."""
+    channel = log[name]
+    good = np.flatnonzero(np.isfinite(channel.values) & np.isfinite(channel.t))
+    out = np.zeros(len(channel), dtype=np.bool_)
+    x = channel.values[good]
+    if len(good) < FEWEST or np.ptp(x) == 0.0:
+        return out
+    runs_of = repeated_runs(channel, x, channel.t[good], log)
+    if runs_of.lost or runs_of.frozen:
+        out[good[_inside([*runs_of.lost, *runs_of.frozen])]] = True
+    return out
 
 
 def _at_rest(channel: Channel, x: Array, t: Array, span: tuple[int, int], log: Experiment) -> bool:

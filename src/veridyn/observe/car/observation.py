@@ -40,6 +40,7 @@ from veridyn.observe.consistency.observability import ExtraSensor
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import EKF, UKF, Smoother
 from veridyn.observe.filters.run import Smoothed, in_order, run
+from veridyn.observe.hung import without_hung
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation, Reading, Virtual, smoothed
 from veridyn.observe.observer_setup import ObserverSetup, determined
@@ -307,7 +308,7 @@ def observe_car(
         for fault in log_faults(log, car):
             warn(DataWarning, fault)
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
-    readings = readings.without_repeats(setup.settings.frozen_after)
+    readings = without_hung(readings, SensorTable(car.sensors), setup.settings.frozen_after)
     return run_car(setup.method, observed_car(car, setup.settings, readings), readings, progress)
 
 

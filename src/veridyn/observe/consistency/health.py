@@ -123,7 +123,7 @@ class Repeats:
         self._last: Array = np.full(outputs, np.nan)
         self._same: NDArray[np.int64] = np.zeros(outputs, dtype=np.int64)
 
-    def flags(self, values: Array, flags: Codes) -> Codes:
+    def flags(self, values: Array, flags: Codes, t: float = 0.0) -> Codes:
         """The flags, with FROZEN where an output has repeated itself more often than `frozen_after` allows."""
         if self.most is None:
             return flags

@@ -150,23 +150,25 @@ def _row(sigma: Array | None, k: int) -> Array | None:
 
 
 class RunLikelihood:
-    """The logarithm of the likelihood of each sample of a run, what became of its readings, and the variances of their innovations."""
+    """The logarithm of the likelihood of each sample of a run, what became of its readings, and their innovations with variances."""
 
     whole = False
 
     def __init__(self, count: int, n: int, m: int, size: int) -> None:
-        self.log_likelihood, self.variances = np.empty(count), np.empty((count, m))
+        self.log_likelihood, self.innovations, self.variances = np.empty(count), np.empty((count, m)), np.empty((count, m))
         self.status: Codes = np.empty((count, m), dtype=np.int8)
         self._sizes, self._x, self._P = (n, m, size), np.empty(size), np.empty((n, n))
 
     def put(self, k: int, passed: Passage) -> None:
         c = passed.correction
-        self.log_likelihood[k], self.variances[k], self.status[k] = c.log_likelihood, c.variances, c.status
+        self.log_likelihood[k], self.innovations[k], self.variances[k] = c.log_likelihood, c.innovations, c.variances
+        self.status[k] = c.status
         self._x, self._P = passed.belief.x, passed.belief.P
 
     def put_rows(self, first: int, count: int, rows: Array) -> None:
         n, m, size = self._sizes
         here, at = slice(first, first + count), size + n * n + m
+        self.innovations[here] = rows[:count, at - m : at]
         self.variances[here], self.status[here] = rows[:count, at : at + m], rows[:count, at + m : at + 2 * m]
         self.log_likelihood[here] = rows[:count, at + 2 * m + 2]
         last = rows[count - 1]

@@ -20,10 +20,11 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
-from veridyn.observe.consistency.health import Repeats, Silence
+from veridyn.observe.consistency.health import Silence
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import filter_of, refuse_smoother
 from veridyn.observe.filters.update import Passage
+from veridyn.observe.hung import repeat_check
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.model_error import with_given_density
@@ -192,7 +193,7 @@ class Observer:
         waits = sorted({0.0, *delays.tolist()}, reverse=True)
         self._waits = [(delay, delays == delay) for delay in waits] if delays.any() else []
         self._stream = guarded_stream(how, seen, self.system.drifts, start)
-        self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
+        self._repeats = repeat_check(self.system.table, chosen.frozen_after)
         self._silence = Silence(len(self.system.outputs))
         self._places = {name: j for j, name in enumerate(self.system.outputs)}
         self._bad: dict[int, int] = {}
@@ -271,7 +272,7 @@ class Observer:
         before = self.frozen
         own = None if sigma is None else self._own(sigma)
         silent = self._silence.since(t, codes)
-        codes = self._repeats.flags(values, codes)
+        codes = self._repeats.flags(values, codes, t)
         passages: tuple[Passage, ...] = ()
         if self._waits:
             steps: list[StreamStep] = []

@@ -86,8 +86,9 @@ class FilterSettings(StudySection):
     gate: Annotated[Number, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = "auto"
     """auto: a reading beyond 4.9 deviations counts little, unless its output is there again and again. A number: the probability that a
     good reading passes, others are refused. null: every reading passes."""
-    frozen_after: int | None = Field(default=None, ge=1)
-    """So many repeats of one number mean that a sensor hangs; never, if left out."""
+    frozen_after: Annotated[int, Field(ge=1)] | Literal["auto"] | None = "auto"
+    """auto: readings that the inspection of logs calls frozen are not used; a joint that dwells is not frozen. A number: so many repeats of
+    one value mean that a sensor hangs. null: never."""
     late: Late = "use"
     """Readings of sensors with a delay: use them at their stamp, drop them, or rewind as a running program would."""
     horizon: Number | None = Field(default=None, gt=0.0)

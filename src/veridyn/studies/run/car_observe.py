@@ -16,13 +16,14 @@ from veridyn.identify.estimators.innovations import Innovations, exchanged_axles
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import CarNoise, uncertain, with_tyre
-from veridyn.observe.car.observation import CarObservation, observed_car, run_car
+from veridyn.observe.car.observation import CarObservation, SensorTable, observed_car, run_car
 from veridyn.observe.car.system import PathNoise, lateral_measurements, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import EKF, Smoother
 from veridyn.observe.filters.run import run, smooth
+from veridyn.observe.hung import without_hung
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Reading
 from veridyn.observe.result import Estimates, Track
@@ -174,8 +175,8 @@ def _lateral(
     own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
     study, log = loaded.study, lateral_measurements(drive, own)
     log = withhold(loaded, log, log.names, [0.0] * len(log.names))
-    log = log.without_repeats(study.filter.frozen_after)
     settings = ObserveSettings(process_noise=noise, parameters=study.estimate)
+    log = without_hung(log, SensorTable(own.sensors), study.filter.frozen_after)
     whole = run_car(how, observed_car(own, settings, log), log, progress)
     kept = whole.t >= first
     virtual = {

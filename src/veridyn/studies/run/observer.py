@@ -26,6 +26,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.fitting import Tuning
+from veridyn.observe.hung import without_hung
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, measurements_of
 from veridyn.observe.observation import Observation, Virtual, quantity_of
@@ -169,7 +170,7 @@ class PreparedObserver:
 
         Frozen readings are flagged first: a sensor that repeats one number carries no information about the noise.
         """
-        readings = readings.without_repeats(self.setup.settings.frozen_after)
+        readings = without_hung(readings, self.system.table, self.setup.settings.frozen_after)
         if not study.process_noise.tuned:
             return self, readings, None
         process_noise, tuning = tuned(self.setup, self.machine, [readings], progress, walk_alone=learns)
