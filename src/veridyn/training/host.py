@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from veridyn.mechanics.compiled import kept
-from veridyn.symbolic.cache import Stored, key_of, load_or_make, note_sources, remembered, source_digest
+from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.emit_llvm import BLOCK, emit, place_stride
 from veridyn.symbolic.kernel import Kernel, compile_object, this_host
+from veridyn.symbolic.sources import note_sources, source_digest
 from veridyn.training.launch import Call
 from veridyn.training.pointers import doubles, invoke
 
