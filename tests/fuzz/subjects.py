@@ -31,11 +31,13 @@ from veridyn.files.machine.write import model_text
 from veridyn.files.meshes import load_mesh
 from veridyn.studies.compare import compare
 from veridyn.studies.config.study import load_study
+from veridyn.studies.config.template import template
 
 TEXT = (some_bytes, some_lines, some_token, some_number)
 SILENT_SIGMAS = 3.0
 DOTTED = {"t": "s", "q.q1": "rad", "q.q2": "rad", "force.q1": "N*m", "force.q2": "N*m"}
 UNITS = {name.replace(".", "_"): unit for name, unit in DOTTED.items()}
+LISTS = {"t": "ns", "q.0": "rad", "q.1": "rad", "force.0": "N*m", "force.1": "N*m"}
 JOINTS = {"columns": {"q": "/joint_states.position"}, "units": {"q": "rad"}}
 CAR = """veridyn: 2
 name: small
@@ -109,6 +111,32 @@ def _parquet() -> bytes:
     table = pyarrow.table({"t": next(iter(log.channels.values())).t} | {n: c.values for n, c in log.channels.items()})
     pyarrow.parquet.write_table(table, out)
     return out.getvalue()
+
+
+def _lists() -> bytes:
+    """As LeRobot keeps a log: positions and forces are lists, the clock whole nanoseconds."""
+    import pyarrow
+    import pyarrow.parquet
+
+    log, out = _log(), io.BytesIO()
+    both = [np.stack([log[f"{kind}.{c}"].values for c in ("q1", "q2")], axis=1) for kind in ("q", "force")]
+    stamps = (1e9 * log["q.q1"].t).astype(np.int64)
+    kinds = (pyarrow.list_(pyarrow.float64(), 2), pyarrow.list_(pyarrow.float32()))
+    columns = [pyarrow.array(list(x), kind) for x, kind in zip(both, kinds, strict=True)]
+    pyarrow.parquet.write_table(pyarrow.table({"t": stamps, "q": columns[0], "force": columns[1]}), out)
+    return out.getvalue()
+
+
+def _two_logs() -> dict[str, bytes]:
+    return {"arm.yaml": model_text(small_arm()).encode(), "run1.csv": _table(), "run2.csv": _table()}
+
+
+def _new(folder: Path) -> None:
+    """A first study of two recordings, as ``veridyn new`` writes it."""
+    machine = vd.load_model(folder / "arm.yaml")
+    text = template(folder / "arm.yaml", machine, [folder / "run1.csv", folder / "run2.csv"], folder / "study.yaml")
+    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    load_study(folder / "study.yaml")
 
 
 @cache
@@ -309,6 +337,8 @@ def subjects() -> tuple[Subject, ...]:
         _log_file("npz", "log.npz", _npz, (some_bytes, some_arrays), units=UNITS),
         _log_file("mat", "log.mat", _mat, flips, units=UNITS),
         _log_file("parquet", "log.parquet", _parquet, flips, units=DOTTED),
+        _log_file("parquet lists", "log.parquet", _lists, flips, units=LISTS),
+        Subject("new of two logs", "run2.csv", _two_logs, _door(_new), TEXT),
         _log_file("mdf", "log.mf4", lambda: _written("mdf"), flips),
         _log_file("bag", "run.bag", lambda: _written("bag"), flips, **JOINTS),
         _log_file("db3", "run.db3", lambda: _written("db3"), flips, **JOINTS),

@@ -1,6 +1,8 @@
 """The few numbers of a car: defaults, bounds, faults that come together, and the description that other values lead to."""
 
 import pickle
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -65,3 +67,22 @@ def test_its_body_is_flat_and_has_its_mass_and_yaw_inertia() -> None:
 def test_a_description_travels() -> None:
     car = CarDescription(SMALL, "magic", ("mass",), {"mass": (800.0, 1000.0)})
     assert equal_parts(pickle.loads(pickle.dumps(car)), car)
+
+
+def test_models_of_cars_are_cars() -> None:
+    """A car of 1:10, 1.6 kg: such were refused, as all below 50 kg."""
+    values = {"mass": 1.6, "front": 0.125, "rear": 0.135, "height": 0.03, "track": 0.16}
+    assert check_car(CarDescription(values)) == []
+    assert car_parameters(CarDescription(values))["yaw_inertia"] == pytest.approx(1.6 * 0.125 * 0.135)
+
+
+@pytest.mark.parametrize("estimated", [("front",), ("rear",), ("front", "rear"), ()])
+@pytest.mark.parametrize("front", [0.4, 1.1, 3.9])
+def test_no_fit_moves_an_axle_to_where_it_is_refused(estimated: tuple[str, ...], front: float) -> None:
+    """A fit that moved `front` beyond the wheelbase ended in a fault of the user's file."""
+    car = CarDescription({"mass": 900.0, "front": front, "rear": 1.0}, estimated=estimated)
+    bounds = car_parameters(car).bounds
+    for corner in product(*(bounds[n] for n in estimated)):
+        assert check_car(replace(car, values={**car.values, **dict(zip(estimated, corner, strict=True))})) == []
+    for name in {"front", "rear"} - set(estimated):
+        assert bounds[name] == car.bounds_of(name)

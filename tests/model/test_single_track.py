@@ -34,7 +34,7 @@ def test_it_is_a_machine_with_the_parameters_of_the_table() -> None:
     assert len(p) == 23 and p["front_stiffness"] == 15.0
     assert [p.names[k] for k in p.select("estimated")] == ["front_stiffness"]
     assert prior_of(car, "front_stiffness") == PriorValue(15.0, 5.0, 2.0, 30.0)
-    assert prior_of(car, "mass") == PriorValue(900.0, 0.0, 50.0, 60000.0)
+    assert prior_of(car, "mass") == PriorValue(900.0, 0.0, 0.5, 60000.0)
     assert uncertain(car) == ("front_stiffness",)
     assert car.links[0].ten[9] == 900.0
 
@@ -56,8 +56,8 @@ def test_estimates_tyres_and_exchanged_axles() -> None:
     assert prior_of(more, "front_stiffness").sigma == 5.0
     assert with_tyre(car, "linear").car.tyre == "linear"  # type: ignore[union-attr]
     other = with_exchanged_axles(car)
-    assert prior_of(other, "rear") == PriorValue(1.0, 0.1, 0.05, 1.6)
-    assert prior_of(other, "front") == PriorValue(1.4, 0.0, 0.05, 10.0)
+    assert prior_of(other, "rear") == PriorValue(1.0, 0.1, 0.35, 1.6)  # the wheelbase of a likely car
+    assert prior_of(other, "front") == PriorValue(1.4, 0.0, 0.01, 10.0)
     assert other.parameters["yaw_inertia"] == car.parameters["yaw_inertia"]
 
 

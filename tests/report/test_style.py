@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from veridyn.report.page import own_file
+from veridyn.report.plots import COLOURS
 
 # Machado, Oliveira, Fernandes (2009), A physiologically-based model for simulation of color vision deficiency, severity 1.0, linear RGB.
 VISION = {
@@ -21,6 +22,7 @@ XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
 WHITE = np.array([0.95047, 1.0, 1.08883])
+CURVES = ("blue", "rust", *(f"c{k}" for k in range(2, COLOURS)))
 APART = (
     10.0  # CIE76 ΔE: four times the 2.3 that are just noticeable (Mahy, Van Eycken, Oosterlinck 1994), for thin lines
 )
@@ -46,11 +48,17 @@ def lab(colour: str, vision: str) -> np.ndarray:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("vision", VISION)
-@pytest.mark.parametrize("names", [("blue", "rust", "c2", "c3", "c4", "c5"), ("ink", "blue", "rust", "measured")])
+@pytest.mark.parametrize("names", [CURVES, ("ink", "blue", "rust", "measured")])
 def test_colours_of_curves_are_apart(names: tuple[str, ...], vision: str, dark: bool) -> None:
     found = colours(dark)
     near = {(a, b): np.linalg.norm(lab(found[a], vision) - lab(found[b], vision)) for a, b in combinations(names, 2)}
     assert min(near.values()) > APART, min(near.items(), key=lambda item: item[1])
+
+
+def test_every_colour_is_drawn() -> None:
+    style = str(own_file("style.css"))
+    for k in range(2, COLOURS):
+        assert f".c{k} {{ stroke: var(--c{k}); }}" in style and f".bars.c{k} {{ fill: var(--c{k}); }}" in style
 
 
 def test_white_is_white() -> None:

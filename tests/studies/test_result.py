@@ -2,6 +2,8 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -257,3 +259,25 @@ def test_rows_of_parameters_take_their_columns_in_order() -> None:
     )
     with pytest.raises(ValueError, match="zip"):
         parameter_rows(("m", "c"), ("kg", "1"), columns[0], columns[1], columns[2][:1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody can be asked there without being ended")
+def test_what_a_killed_run_leaves_goes_with_the_next(tmp_path: Path) -> None:
+    """Its hidden folder stayed for ever. Those of runs that live, and of other names and computers, stay."""
+    code = f"""if True:
+        from veridyn.studies.result import new_run
+        run = new_run({str(tmp_path)!r}, "arm", whole=True)
+        run.write_text("a.txt", "a")
+        import os
+        os._exit(9)"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    (left,) = tmp_path.iterdir()
+    assert left.name.endswith(".part")
+    living = new_run(tmp_path, "arm", whole=True)
+    assert list(tmp_path.iterdir()) == []
+    living.write_text("b.txt", "b")
+    other = tmp_path / ".arm-00000000.1-0123456789abcdef.part"
+    other.mkdir()
+    new_run(tmp_path, "arm", whole=True)
+    assert other.is_dir() and living.folder.is_dir()
+    assert living.finish().name == "arm-001"

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from veridyn.cli.streams import unfiltered
 from veridyn.errors import VeridynError
+from veridyn.plain_text import visible
 from veridyn.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -108,10 +110,25 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 
 
 
 def console() -> Console:
-    """A console as wide as the terminal that prints names as they are: ":arm:" is no picture."""
-    from rich.console import Console
+    """A console as wide as the terminal that prints names as they are: ":arm:" is no picture, "[red]" no colour, "\\x1b" no command."""
+    made = _console_class()(file=unfiltered(sys.stdout), emoji=False, markup=False)
+    if not sys.stdout.isatty():
+        made.width = PLAIN_WIDTH
+    return made
 
-    return Console(emoji=False) if sys.stdout.isatty() else Console(width=PLAIN_WIDTH, emoji=False)
+
+def _console_class() -> type[Console]:
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class VisibleConsole(Console):
+        """What is printed is cleaned where it becomes text; what rich itself does to the terminal is not."""
+
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    return VisibleConsole
 
 
 @contextmanager
@@ -120,11 +137,10 @@ def shown_progress(console: Console | None = None) -> Iterator[Progress]:
     if mode() == "quiet":
         yield silent
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    console = console or Console(stderr=True)
+    console = console or _console_class()(file=unfiltered(sys.stderr), emoji=False)
     if not console.is_terminal:
         yield _lines()
         return

@@ -33,6 +33,7 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.plain_text import harmless_cell
 from veridyn.progress import Progress, silent
 
 NUMBERS = ("before_percent", "after_percent", "fall_percent", "sigma_percent")  # of a step
@@ -139,7 +140,7 @@ class FrictionLadder:
         for s in self.steps:
             numbers = [*(getattr(s, name) for name in NUMBERS), *(s.last or (np.nan, np.nan))]
             cells = ["" if np.isnan(x) else f"{x:.9g}" for x in numbers]
-            out.writerow([s.term, s.on, *cells, int(s.enters), s.verdict])
+            out.writerow([s.term, harmless_cell(s.on), *cells, int(s.enters), s.verdict])
         return text.getvalue()
 
     def summary(self) -> str:

@@ -1,6 +1,6 @@
 """A car described by a few numbers: masses, axles, tyres, steering and sensors, each known or uncertain.
 
-`TABLE` has every parameter with its unit, what stands for it where nothing is given, and bounds that no car leaves. :func:`car_machine`
+`TABLE` has every parameter with its unit, what stands for it where nothing is given, and bounds that no car leaves, models of 1:10 among them. :func:`car_machine`
 makes the machine: one body that moves in the plane of the road, whose parameters are those of the table. A parameter is known, or
 estimated with a prior deviation (``machine.uncertainty``) and within its bounds (``machine.parameters.bounds``). The equations are those
 of :mod:`veridyn.mechanics.single_track`.
@@ -37,10 +37,10 @@ class ParameterKind(NamedTuple):
 NAN = float("nan")
 TABLE: Mapping[str, ParameterKind] = MappingProxyType(
     {
-        "mass": ParameterKind("kg", None, 50.0, 60000.0, 1500.0, "mass of the car with its driver"),
-        "front": ParameterKind("m", None, 0.05, 10.0, 1.3, "distance from the centre of mass to the front axle"),
-        "rear": ParameterKind("m", None, 0.05, 10.0, 1.3, "distance from the centre of mass to the rear axle"),
-        "height": ParameterKind("m", 0.5, 0.05, 3.0, 0.5, "height of the centre of mass above the road"),
+        "mass": ParameterKind("kg", None, 0.5, 60000.0, 1500.0, "mass of the car with its driver"),
+        "front": ParameterKind("m", None, 0.01, 10.0, 1.3, "distance from the centre of mass to the front axle"),
+        "rear": ParameterKind("m", None, 0.01, 10.0, 1.3, "distance from the centre of mass to the rear axle"),
+        "height": ParameterKind("m", 0.5, 0.005, 3.0, 0.5, "height of the centre of mass above the road"),
         "track": ParameterKind(
             "m",
             0.0,
@@ -50,7 +50,7 @@ TABLE: Mapping[str, ParameterKind] = MappingProxyType(
             "distance between left and right wheels; 0: a single track, without load transfer across",
         ),
         "yaw_inertia": ParameterKind(
-            "kg*m^2", NAN, 1.0, 1e6, 2500.0, "moment of inertia about the vertical; mass · front · rear if left out"
+            "kg*m^2", NAN, 1e-4, 1e6, 2500.0, "moment of inertia about the vertical; mass · front · rear if left out"
         ),
         "front_stiffness": ParameterKind(
             "1/rad", 15.0, 2.0, 80.0, 15.0, "cornering stiffness of the front axle, divided by its load"
@@ -96,6 +96,8 @@ TYRE_LAWS = ("linear", "tanh", "magic")
 SECTION = "car"  # of a model file
 BODY = "car"
 COORDINATES = ("x", "y", "yaw")
+AXLES = ("front", "rear")
+ROUNDING = 1e-12
 MOST_LIKELY_AXLES = 4.0  # front over rear distance, or the other way, beyond which an axle is likely misplaced
 
 
@@ -146,9 +148,27 @@ def car_parameters(car: CarDescription) -> ParameterSet:
         values=np.array([*values.values()]),
         typical=np.array([kind.typical for kind in TABLE.values()]),
         states=tuple(states),
-        bounds={n: car.bounds_of(n) for n in TABLE},
+        bounds={n: car.bounds_of(n) for n in TABLE} | axle_bounds(car, values),
         drifts=car.drifts,
     )
+
+
+def axle_bounds(car: CarDescription, values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Bounds of the distances to the axles that are estimated: the centre of mass stays where :func:`check_car` takes it to be, so that no
+    fit leads to a car that it refuses."""
+    moving = [n for n in AXLES if n in car.estimated or n in car.drifts]
+    near, far = sorted(values[n] for n in AXLES)
+    if not moving or not 0.0 < near <= far <= MOST_LIKELY_AXLES * near:
+        return {}
+    found = {}
+    for name in moving:
+        other = values[AXLES[1 - AXLES.index(name)]]
+        room = float(np.sqrt(MOST_LIKELY_AXLES * near / far)) * (1.0 - ROUNDING)  # of each, where both may move
+        own = (values[name] / room, values[name] * room)
+        low, high = own if len(moving) > 1 else (other / MOST_LIKELY_AXLES, other * MOST_LIKELY_AXLES)
+        least, most = car.bounds_of(name)
+        found[name] = (max(low, least), min(high, most))
+    return found
 
 
 def car_with(car: CarDescription, new: ParameterSet) -> CarDescription:

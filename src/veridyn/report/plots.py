@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 1000.0, 240.0  # of the canvas, in its own units; the page stretches it
 MAX_CURVE_POINTS = 1500  # points of one curve
-COLOURS = 6  # that style.css has
+COLOURS = 10  # that style.css has
 
 
 @dataclass(frozen=True)

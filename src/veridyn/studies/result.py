@@ -10,10 +10,12 @@ import hashlib
 import io
 import json
 import math
+import os
 import platform
 import re
 import secrets
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynWarning
 from veridyn.files.access import write_atomic
 from veridyn.model.experiment import Experiment
+from veridyn.plain_text import harmless_cell
 from veridyn.version import __version__
 
 NAN = float("nan")
@@ -89,11 +92,11 @@ class Result:
 
 
 def csv_text(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table as CSV: its head, and one line for each row."""
+    """A table as CSV: its head, and one line for each row; no cell is a formula."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
-    out.writerow(head)
-    out.writerows(rows)
+    out.writerow([harmless_cell(cell) for cell in head])
+    out.writerows([harmless_cell(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 
@@ -175,7 +178,7 @@ class Run:
             return self.parent
         try:
             if self.whole:
-                made = self.parent / f".{self.name}-{secrets.token_hex(8)}.part"
+                made = self.parent / f".{self.name}-{_own_mark()}-{secrets.token_hex(8)}.part"
                 made.mkdir()
                 return made
             return self._numbered(Path.mkdir)
@@ -258,7 +261,35 @@ def new_run(out: str | Path, name: str, whole: bool = False) -> Run:
         Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent)).rmdir()
     except OSError as error:
         raise _no_folder(parent, error) from error
+    _remove_left_behind(parent, name)
     return Run(parent, name, whole)
+
+
+def _own_mark() -> str:
+    """This computer and this process, in the name of a hidden folder."""
+    return f"{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}.{os.getpid()}"
+
+
+def _remove_left_behind(parent: Path, name: str) -> None:
+    """Remove the hidden folders of runs of this name that were killed: those of processes of this computer that are no more."""
+    hidden = re.compile(re.escape(f".{name}-{_own_mark().partition('.')[0]}.") + r"(\d+)-[0-9a-f]{16}\.part")
+    for entry in parent.iterdir():
+        mark = hidden.fullmatch(entry.name)
+        if mark is not None and entry.is_dir() and not entry.is_symlink() and not _is_alive(int(mark[1])):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is a process of that number; taken for granted where asking would end it."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _no_folder(parent: Path, error: OSError) -> FileError:

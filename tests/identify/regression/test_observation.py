@@ -69,6 +69,17 @@ def identical(a: RowFactors, b: RowFactors) -> None:
         assert np.array_equal(x.R, y.R)
 
 
+def test_compiling_many_joints_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of 200 joints compiled for minutes without a word."""
+    machine, tasks = arm(), list[str]()
+    motion, how = log(machine, 1), IdentifySettings(engine="compiled")
+    observation(machine, motion, settings=how, progress=lambda task, done, total: tasks.append(task))
+    assert not any("compiling" in task for task in tasks)
+    monkeypatch.setattr(module, "LONG_TO_COMPILE", machine.n)
+    observation(machine, motion, settings=how, progress=lambda task, done, total: tasks.append(task))
+    assert f"compiling the equations of {machine.n} joints" in tasks
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
 def test_any_number_of_threads_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     """By an executor, and by the setting where the processors allow it; the motion is longer than one job."""

@@ -19,6 +19,7 @@ from typing import Literal
 
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.units import dimension
+from veridyn.plain_text import read_cell
 
 MISSING = ("", "nan", "NaN", "NAN", "NA", "null")
 BLANKS = " "  # as a delimiter: any number of blanks
@@ -182,7 +183,8 @@ def _with_header(table: list[list[str]], mark: str, decimal: str, width: int, sk
         at = above[-1]
         if len(above) > 1 and above[-2] == at - 1 and _are_units(table[at]):
             at -= 1
-    headers = [table[at][0].lstrip("#% "), *table[at][1:]] if table[at] else []  # some writers mark it as a comment
+    marked = [table[at][0].lstrip("#% "), *table[at][1:]] if table[at] else []  # some writers mark it as a comment
+    headers = [read_cell(cell) for cell in marked]
     below = table[at + 1] if at + 1 < len(table) else []
     if len(below) == len(headers) and _are_units(below) and not any("[" in h for h in headers):
         named = [f"{h} [{_unit(u)}]" if h and u else h for h, u in zip(headers, below)]

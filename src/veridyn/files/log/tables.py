@@ -29,6 +29,7 @@ from veridyn.files.access import PARQUET, refuse_format, write_atomic
 from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, Unparsed, first_places, is_number
 from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
+from veridyn.plain_text import harmless_cell
 
 BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
 QUOTE = b'"'
@@ -295,6 +296,7 @@ def _encoded(file: Path, table: Mapping[str, Array]) -> bytes:
     """A table as the suffix of its file says."""
     if file.suffix.lower() in PARQUET:
         return parquet(file).parquet_of(table)
+    table = {f"{harmless_cell(name)}": x for name, x in table.items()}
     try:
         from veridyn.files.log.arrow import text_of
     except ModuleNotFoundError:

@@ -47,6 +47,8 @@ BLOCKWISE_THREADS = (
 )
 MIN_SAMPLES = 50_000  # from which on the machine code of fewer columns pays for itself
 
+LONG_TO_COMPILE = 20  # joints from which equations compile for more than a second, so that it is announced (measured)
+
 
 @takes_machine
 def observation(
@@ -187,6 +189,8 @@ class EquationStream:
                 yield from parts
             return
         total, done = float(samples_of(self.motions)), 0.0
+        if plan.compile and plan.machine.n >= LONG_TO_COMPILE:
+            self.progress(f"compiling the equations of {plan.machine.n} joints", 0.0, None)
         self.progress(task, done, total)
         bound = partial(_counted, work, plan)
         threads = min(self._threads(work), math.ceil(total / JOB_SAMPLES))
