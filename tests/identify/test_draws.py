@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from tests.identify.drives.demo_leg import fitted_leg
 
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from identify.undiagnosed import identify
@@ -87,8 +88,25 @@ def test_two_hundred_fits_cover_ninety_per_cent() -> None:
 def test_kernel_and_eigenvalues_agree() -> None:
     x = 0.5 * np.random.default_rng(0).standard_normal((4000, 10)) + [2, 0, 0, 2, 0, 2, 0, 0, 0, 1]
     wanted = [np.linalg.eigvalsh(pseudo_inertia(ten))[0] > 0.0 for ten in x]
-    none = np.zeros(0, dtype=np.int64)
+    none = np.zeros((0, 1), dtype=np.int64)
     assert physical_sets(x, np.zeros(1, dtype=np.int64), none).tolist() == wanted and 0.1 < np.mean(wanted) < 0.9
+
+
+def test_friction_that_is_less_at_standstill_can_be_drawn() -> None:
+    """A fit of drives whose Stribeck term is negative, as friction="auto" may find: dry friction of every draw resists as it acts."""
+    fit = fitted_leg()
+    p = fit.described.parameters
+    values, C = fit.standard.copy(), np.zeros((len(p), len(p)))
+    at = [p.index(name) for name in fit.names]
+    C[np.ix_(at, at)] = fit.covariance
+    for joint, x in (("thigh", -0.1), ("calf", 0.05)):
+        k = p.index(f"fst_{joint}")
+        values[k], C[k], C[:, k], C[k, k] = x, 0.0, 0.0, 0.3**2  # wide, so that bounds decide
+    both = replace(fit, standard_values=values, standard_covariance=C)
+    sets = both.draws(300, np.random.default_rng(3))
+    for joint in ("thigh", "calf"):
+        sliding, standing = sets[:, p.index(f"fs_{joint}")], sets[:, p.index(f"fst_{joint}")]
+        assert (sliding >= 0.0).all() and (sliding + standing >= 0.0).all() and (standing < 0.0).any()
 
 
 def test_slice_sampling_has_the_distribution_of_rejection() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,14 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.delivery import uncertainty_of
+from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.mechanics.compiled import inner, kept
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import broken_law
 
+DRY_TERMS = ("stribeck", "coulomb_forward", "coulomb_backward")  # kinds that add to Coulomb friction
 LEAST_ACCEPTED = 0.05  # share of the Gaussian that is physical, above which rejection is quick
 PILOT = 400  # draws that estimate this share
 STEPS = 40  # of the first block of the sampler
@@ -66,7 +70,7 @@ def _gaussian(fit: Fit) -> tuple[Array, Array]:
         raise IdentificationError(
             f"no deviation is known of {', '.join(lost[:8])}{', …' if len(lost) > 8 else ''}, so nothing can be drawn.",
             where=fit.described.name,
-            hint="Identify with a prior: Prior(), or Consistent(prior=Prior()).",
+            hint=_remedy(fit, "Identify with a prior: Prior(), or Consistent(prior=Prior())."),
         )
     leads = set(fit.base.columns)
     start = p.values if fit.standard_values is None else fit.standard_values
@@ -102,7 +106,8 @@ def _root(C: Array) -> Array:
 class _Physical:
     """Whether parameters (m, p) are physical, as (m,) truths: bodies by the first of their ten columns, elements by theirs.
 
-    Bodies that nothing moves are not looked at again; one that is not physical is refused when this is made.
+    The rows of `signed` are columns, −1 for none, whose sum is not negative. Bodies that nothing moves are not looked at again; one that
+    is not physical is refused when this is made.
     """
 
     bodies: NDArray[np.int64]
@@ -113,13 +118,15 @@ class _Physical:
         machine, phi = fit.described, fit.standard
         moves = np.any(half != 0.0, axis=1)
         bodies: list[int] = []
-        signed: list[int] = []
         broken: list[str] = []
+        # One that is negative alone where the estimator was told that it may be is left out.
+        signed = [
+            row
+            for row in signed_rows(machine)
+            if moves[list(row)].any() and not (fit.feasibility is not None and phi[list(row)].sum() < 0.0)
+        ]
         for k, (body, number) in enumerate(machine.columns):
-            if not body and machine.elements[number].kind in POSITIVE and moves[k]:
-                unsigned = fit.feasibility is not None and phi[k] < 0.0  # then the estimator was told that it may be
-                signed += [] if unsigned else [k]
-            elif body and number == 0 and moves[k : k + 10].any():
+            if body and number == 0 and moves[k : k + 10].any():
                 bodies.append(k)
             elif body and number == 0 and (law := broken_law(phi[k : k + 10])):
                 broken.append(f"body '{body}': {law}")
@@ -130,10 +137,35 @@ class _Physical:
                 found="; ".join(broken[:4]),
                 hint="Correct these values, or identify with a prior.",
             )
-        return cls(np.array(bodies, dtype=np.int64), np.array(signed, dtype=np.int64))
+        wide = np.full((len(signed), max((len(row) for row in signed), default=1)), -1, dtype=np.int64)
+        for k, row in enumerate(signed):
+            wide[k, : len(row)] = row
+        return cls(np.array(bodies, dtype=np.int64), wide)
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         return physical_sets(x, self.bodies, self.signed)
+
+
+def signed_rows(machine: Machine) -> list[tuple[int, ...]]:
+    """Columns of elements whose sum cannot be negative: a spring's by itself, dry friction's as it acts.
+
+    What dry friction is more at standstill, or one way, may be negative beside Coulomb friction of the same coordinate, which is then
+    smaller there: both together resist motion.
+    """
+    at = [(k, machine.elements[number]) for k, (body, number) in enumerate(machine.columns) if not body]
+    dry = {tuple(sorted(e.on.items())): k for k, e in at if e.kind == "coulomb"}
+    more: dict[int, list[int]] = {}
+    rows: list[tuple[int, ...]] = []
+    for k, e in at:
+        coulomb = dry.get(tuple(sorted(e.on.items()))) if e.kind in DRY_TERMS else None
+        if coulomb is not None:
+            more.setdefault(coulomb, []).append(k)
+        elif e.kind in POSITIVE:
+            rows.append((k,))
+    for coulomb, terms in more.items():
+        for count in range(1, len(terms) + 1):
+            rows += [(coulomb, *some) for some in combinations(terms, count)]
+    return rows
 
 
 def _rejection(mean: Array, half: Array, physical: _Physical, n: int, rng: np.random.Generator) -> Array:
@@ -164,8 +196,14 @@ def _start(fit: Fit, mean: Array, half: Array, physical: _Physical) -> Array:
         "no physically consistent parameters are known from which draws could start.",
         where=fit.described.name,
         expected="a fit, or values of the model, that physical bodies have",
-        hint="Identify with Consistent(prior=Prior()).",
+        hint=_remedy(fit, "Identify with Consistent(prior=Prior())."),
     )
+
+
+def _remedy(fit: Fit, otherwise: str) -> str:
+    """What helps: drives have priors already, and no such estimator."""
+    of_drives = "Correct the values of the model file; Drives(friction='coulomb') has one number of dry friction for each joint."
+    return of_drives if fit.estimator == Drives.title else otherwise
 
 
 def _inflated(values: Array, bodies: NDArray[np.int64], share: float) -> Array:
@@ -218,12 +256,16 @@ def _memory(before: Array, after: Array) -> float:
 
 @inner
 def is_physical(phi: Array, bodies: NDArray[np.int64], signed: NDArray[np.int64]) -> bool:
-    """Whether bodies, by the first of their ten parameters, have positive definite pseudo-inertias and elements are not negative.
+    """Whether bodies, by the first of their ten parameters, have positive definite pseudo-inertias and sums of elements are not negative.
 
     The pivots of [[Σ, MS], [MSᵀ, M]] with the mass first: M, then those of Σ − MS MSᵀ/M, which are to be above rounding.
     """
-    for k in signed:
-        if phi[k] < 0.0:
+    for r in range(signed.shape[0]):
+        total = 0.0
+        for k in signed[r]:
+            if k >= 0:
+                total += phi[k]
+        if total < 0.0:
             return False
     for k in bodies:
         xx, xy, xz, yy, yz, zz = phi[k], phi[k + 1], phi[k + 2], phi[k + 3], phi[k + 4], phi[k + 5]

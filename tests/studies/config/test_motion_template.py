@@ -158,3 +158,19 @@ def test_a_mechanism_moves_as_its_loads_say(tmp_path: Path) -> None:
     loaded = load_study(study, "simulate")
     assert loaded.study.model.file == "veridyn:crane.yaml" and list(loaded.study.inputs.formulas) == ["motor"]
     assert simulate_study(loaded).figures["duration"] == pytest.approx(0.5)
+
+
+def test_rotors_that_are_identified_are_excited(tmp_path: Path) -> None:
+    """A transmission of a URDF: `new` proposes the same rotors for the motion as for the identification, and forces stay limited."""
+    file = robot(tmp_path)
+    gear = '<transmission name="t{k}"><joint name="j{k}"/><actuator name="m{k}"/></transmission>'
+    text = file.read_text().replace("</robot>", "".join(gear.format(k=k) for k in (1, 2)) + "</robot>")
+    file.write_text(text)
+    machine, study = load_urdf(file), tmp_path / "motion.yaml"
+    written = excite_template(file, machine, study)
+    assert [line.split("}")[0] + "}" for line in written.splitlines() if "kind: inertia" in line and "    - {" in line][
+        :2
+    ] == [f"    - {{kind: inertia, on: j{k}, value: 0}}" for k in (1, 2)]
+    study.write_text(written.replace("harmonics: 5", "harmonics: 1").replace("starts: 4", "starts: 1, iterations: 2"))
+    plan = excitation(load_study(study, "excite")).plan
+    assert {"Ia_j1", "Ia_j2"} <= set(plan.base.parameters.names) and "force of j1" in plan.used

@@ -350,8 +350,11 @@ LISTED_JOINTS = 6  # that a comment names
 ROUNDED_DECIMALS = 12  # of a ratio between two joints: what an inverse leaves of 1 and 0
 
 
-def rotor_lines(model: Path, machine: Machine) -> list[str]:
-    """Elements of a study, one a line, and a comment on the driven joints of which nothing is known."""
+def rotor_lines(model: Path, machine: Machine, value: str = "") -> list[str]:
+    """Elements of a study, one a line, and a comment on the driven joints of which nothing is known.
+
+    `value`: what is written as that of each, such as ", value: 0", where a study needs one.
+    """
     there = [_direction(e.on) for e in machine.elements if e.kind == "inertia"]
     known = {tuple(sorted(on.items())): why for on, why in _known(model, machine)}
     lines = []
@@ -359,14 +362,14 @@ def rotor_lines(model: Path, machine: Machine) -> list[str]:
         on = dict(pairs)
         if _direction(on) not in there:
             where = flow(next(iter(on))) if len(on) == 1 else _combination(on)
-            lines.append(f"    - {{kind: inertia, on: {where}}} # guessed: the rotor of a motor; {why}")
+            lines.append(f"    - {{kind: inertia, on: {where}{value}}} # guessed: the rotor of a motor; {why}")
     with_rotor = {c for pairs in known for c, _ in pairs} | {
         c for e in machine.elements if e.kind == "inertia" for c in e.on
     }
     without = [c for c in machine.actuated_coordinates if c not in with_rotor]
     if without:
         named = ", ".join(without[:LISTED_JOINTS]) + (", …" if len(without) > LISTED_JOINTS else "")
-        example = f"{{kind: inertia, on: {flow(without[0])}}}"
+        example = f"{{kind: inertia, on: {flow(without[0])}{value}}}"
         lines.append(
             f"    # no gear, transmission or armature is known of {named}; where a motor turns through a gear: - {example}"
         )

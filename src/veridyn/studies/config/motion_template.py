@@ -26,7 +26,7 @@ from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.studies.config.guessing import time_column
+from veridyn.studies.config.guessing import rotor_lines, time_column
 from veridyn.studies.config.template import beside, head_lines, study_name, urdf_lines
 from veridyn.studies.config.text import flow
 
@@ -142,6 +142,7 @@ def excite_template(model: Path, machine: Machine, study: Path, strict: bool = F
         "model:",
         f"  file: {flow(beside(model, study))}",
         *(line for line in urdf_lines(model, machine, strict) if "impossible: unknown" not in line),
+        *_rotors(model, machine),
         "",
         "limits:",
         "  urdf: [] # all limits are written down here",
@@ -161,6 +162,16 @@ def excite_template(model: Path, machine: Machine, study: Path, strict: bool = F
         "periods: 5",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _rotors(model: Path, machine: Machine) -> list[str]:
+    """Rotors that an identification will look for: the motion is to show them, and forces are predicted without them."""
+    lines = rotor_lines(model, machine, ", value: 0")
+    there = any(line.lstrip().startswith("- ") for line in lines)
+    return [
+        *(["  elements: # besides those of the model; 0: forces are predicted without them"] if there else []),
+        *lines,
+    ]
 
 
 def _ranges(x: JointGuess) -> str:
