@@ -104,7 +104,8 @@ def test_inverse_dynamics_saves_the_virtual_base(car: str, model: str) -> None:
 
 def test_the_regressor_of_the_full_car_saves_a_third() -> None:
     mixed, lagrange = counted("regressor", "38 dof", MODELS[0])
-    assert saving(mixed.total, lagrange.total) == pytest.approx(30.0, abs=10.0)  # "about 30 %"; folding rules make ± 10 %
+    # "About 30 %"; rules of folding make ± 10 %.
+    assert saving(mixed.total, lagrange.total) == pytest.approx(30.0, abs=10.0)
 
 
 @pytest.mark.parametrize("car", CARS)

@@ -9,11 +9,18 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.claims import buggy, car, fourbar, hexapod, humanoid
+from benchmarks.claims import buggy, car, foreign_buggy, fourbar, hexapod, humanoid
 from veridyn.errors import VeridynWarning
 
 Case = Callable[[int, bool], Mapping[str, float]]
-CASES: dict[str, Case] = {**car.CASES, **hexapod.CASES, **fourbar.CASES, **buggy.CASES, **humanoid.CASES}
+CASES: dict[str, Case] = {
+    **car.CASES,
+    **hexapod.CASES,
+    **fourbar.CASES,
+    **buggy.CASES,
+    **humanoid.CASES,
+    **foreign_buggy.CASES,
+}
 
 
 def figures_of(case: str, seed: int, quick: bool = False) -> dict[str, float]:

@@ -39,7 +39,7 @@ def table_5(seed: int, quick: bool = False) -> dict[str, float]:
 
 
 def course(seed: int, quick: bool = False) -> dict[str, float]:
-    """The beginning of the straight drive of vehicles whose hubs are turned by up to a tenth more or less: course less yaw, without any noise."""
+    """The beginning of the straight drive of vehicles whose hubs are turned by a tenth more or less: course less yaw, without noise."""
     rng = np.random.default_rng([seed, 51])
     toe = {corner: angle * (1.0 + TOE_HALF_WIDTH * rng.uniform(-1.0, 1.0)) for corner, angle in MISALIGNED.items()}
     how = BuggyDrive(rack=RACKS["straight"], duration=QUICK_S if quick else COURSE_S)

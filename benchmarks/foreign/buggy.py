@@ -47,12 +47,16 @@ HOLE = 2.0 * np.pi / 40  # rad, from one hole of a wheel to the next
 
 @dataclass(frozen=True)
 class Vehicle:
-    """One vehicle: rolling resistance, factors on the longitudinal and lateral stiffness of each tyre, and on the mass of the chassis."""
+    """One vehicle: rolling resistance, factors on the longitudinal and lateral stiffness of each tyre, and on the mass of the chassis.
+
+    `toe` (rad): by which the hubs are turned about z, in the order of CORNERS.
+    """
 
     resistance: float = 0.015
     along: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     across: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     chassis: float = 1.0
+    toe: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> Vehicle:
@@ -305,6 +309,7 @@ def mjcf(vehicle: Vehicle) -> str:
 
     def wheel(parent: Any, corner: str, at: Array, above: Array, mass: float) -> None:
         made = body(parent, f"wheel_{corner}", at, above, mass, at, np.diag([0.753, 1.453, 0.753]))
+        made.set("euler", _text([0.0, 0.0, vehicle.toe[CORNERS.index(corner)]]))
         hinge(made, [0.0, 1.0, 0.0], name=f"spin_{corner}", armature="0.4")
 
     def strut(corner: str, ends: tuple[Array, Array], arm: Any, own: Array, law: tuple[float, float, float]) -> None:

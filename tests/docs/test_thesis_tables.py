@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from docs.claims_rules import Done, results
-from docs.thesis_tables import COMMAND, OBSERVERS, PAGE, SEEDS, THESIS, ThesisTable, page, table, virtual_table
+from docs.thesis_tables import COMMAND, FOREIGN, OBSERVERS, PAGE, SEEDS, THESIS, ThesisTable, page, table, virtual_table
 
 from veridyn.papers.buggy import virtual_sensors
 from veridyn.papers.buggy.observers import UNITS
@@ -14,7 +14,7 @@ def test_the_page_is_what_the_command_prints() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(results())
 
 
-@pytest.mark.parametrize("of", THESIS, ids=lambda of: of.case)
+@pytest.mark.parametrize("of", [*THESIS, *FOREIGN], ids=lambda of: of.case)
 def test_cells_are_means_over_the_seeds(of: ThesisTable) -> None:
     runs = {}
     for seed in SEEDS:
@@ -25,6 +25,11 @@ def test_cells_are_means_over_the_seeds(of: ThesisTable) -> None:
     assert len(lines) == 3 + len(UNITS)
     assert all(line.count("3 (3)") == len(OBSERVERS) for line in lines[2:-1])
     assert lines[-1].count("0.5") == len(OBSERVERS) - 1
+    without = {
+        run: Done(0.1, {k: v for k, v in d.figures.items() if "force_alone" not in k and "nees" not in k})
+        for run, d in runs.items()
+    }
+    assert len(table(of, without)) == 2 + len(UNITS) and table(of, without)[2].count("| – |") == 1
     assert table(of, {}) == [f"{of.heading}: no runs yet."]
 
 

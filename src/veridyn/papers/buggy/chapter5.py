@@ -31,6 +31,7 @@ from veridyn.papers.buggy.machine import MISALIGNED, buggy
 from veridyn.papers.buggy.observers import (
     FOLLOWING_S,
     QUANTITIES,
+    WHEEL,
     BuggyObserver,
     Scored,
     best_observer,
@@ -73,10 +74,7 @@ class ThesisDrive:
     @property
     def sensors(self) -> list[Sensor]:
         """What an observer is told of them."""
-        if not self.vibrates:
-            return list(self.model.sensors)
-        rear = tuple(f"angle_{c}" for c in REAR)
-        return [replace(s, sigma=REAR_HALL_SIGMA) if s.name in rear else s for s in self.model.sensors]
+        return told_of_vibration(self.model.sensors) if self.vibrates else list(self.model.sensors)
 
 
 def table_drive(kind: str, duration: float = SECONDS) -> ThesisDrive:
@@ -111,17 +109,24 @@ def yaw_of(truth: BuggyTruth) -> Array:
 def with_vibration(truth: BuggyTruth, log: Experiment, rng: np.random.Generator) -> Experiment:
     """The log with counts of discs on the rear axle that move to and fro: a sine whose phase wanders, of its own on each side."""
     angles = [s for s in truth.machine.sensors if s.name in {f"angle_{c}" for c in REAR}]
-    exact, step = truth.readings(angles), float(np.diff(truth.t[:2])[0])
-    found = []
-    for sensor in angles:
-        phase = rng.uniform(0.0, 2.0 * np.pi) + np.cumsum(
-            PHASE_WALK * np.sqrt(step) * rng.standard_normal(len(truth.t))
-        )
-        moved = np.sqrt(2.0) * REAR_HALL_SIGMA * np.sin(2.0 * np.pi * VIBRATION_HZ * truth.t + phase)
-        pitch = float(sensor.quantum or 0.0)
-        values = np.round((exact[sensor.name].values + moved) / pitch) * pitch
-        found.append(replace(log[sensor.name], values=values))
-    return log.replacing(*found)
+    exact = truth.readings(angles)
+    return log.replacing(
+        *(replace(log[s.name], values=vibrating_angle(truth.t, exact[s.name].values, rng)) for s in angles)
+    )
+
+
+def told_of_vibration(sensors: Sequence[Sensor]) -> list[Sensor]:
+    """Sensors of which those of the rear wheels have the deviation of the vibration."""
+    rear = tuple(f"angle_{c}" for c in REAR)
+    return [replace(s, sigma=REAR_HALL_SIGMA) if s.name in rear else s for s in sensors]
+
+
+def vibrating_angle(t: Array, angle: Array, rng: np.random.Generator) -> Array:
+    """What a disc's count says of its wheel's angle (rad) while the disc vibrates before the sensor."""
+    walk = PHASE_WALK * np.sqrt(float(t[1] - t[0])) * rng.standard_normal(len(t))
+    phase = rng.uniform(0.0, 2.0 * np.pi) + np.cumsum(walk)
+    moved = np.sqrt(2.0) * REAR_HALL_SIGMA * np.sin(2.0 * np.pi * VIBRATION_HZ * t + phase)
+    return np.round((angle + moved) / WHEEL.pitch) * WHEEL.pitch
 
 
 def thesis_observers(vibrates: bool = False) -> dict[str, BuggyObserver]:
