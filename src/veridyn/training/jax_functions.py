@@ -150,7 +150,7 @@ def _evaluated(
     base: Base | None = None,
 ) -> jax.Array:
     """A function of arrays whose leading dimensions are broadcast."""
-    given = complete_arrays(function, states, base, machine.name)
+    given = complete_arrays(list(function.arrays), states, base, machine.name)
     if parameters is None:
         parameters = jnp.asarray(complete_values(tree_of(machine)) if function.parameters else np.zeros(0))
     given["parameters"] = parameters
@@ -163,7 +163,7 @@ def _evaluated(
                 found=f"{getattr(x, 'dtype', type(x).__name__)}",
                 hint='jax.config.update("jax_enable_x64", True) before the first array: machine code is made for doubles only.',
             )
-    check_columns(function, given, machine.name)
+    check_columns(function.widths, given, machine.name)
     arrays = [jnp.asarray(x) for x in given.values()]
     leading = broadcast([x.shape[:-1] for x in arrays], machine.name)
     sizes = split([x.shape[:-1] for x in arrays], leading)
