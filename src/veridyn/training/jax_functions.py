@@ -1,12 +1,12 @@
 """Dynamics of a machine as functions of JAX's arrays, with exact gradients by states, inputs and all parameters."""
 
+# Types are checked where jax is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from veridyn.errors import DataError
@@ -14,9 +14,17 @@ from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction, mach
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
-from veridyn.training.jax_node import function_node
+from veridyn.training.extras import missing
 from veridyn.training.shapes import broadcast, check_columns, complete_arrays, split
 from veridyn.training.steps import check_fixed, runge_kutta
+
+try:
+    import jax
+except ImportError:
+    raise missing("jax") from None
+import jax.numpy as jnp
+
+from veridyn.training.jax_node import function_node
 
 Base = Mapping[str, jax.Array]
 

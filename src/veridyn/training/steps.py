@@ -1,4 +1,4 @@
-"""Steps of a simulation with the arrays of any library: between calls of forward dynamics its own operations, through which gradients go."""
+"""Steps of a simulation with the arrays of any library: gradients go through its own operations between calls of forward dynamics."""
 
 from __future__ import annotations
 

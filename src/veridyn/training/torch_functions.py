@@ -1,13 +1,12 @@
 """Dynamics of a machine as functions of PyTorch's tensors, with exact gradients by states, inputs and all parameters."""
 
+# Types are checked where torch is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.dynamics.differentiable import machine_function
@@ -15,8 +14,16 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
 from veridyn.symbolic.cache import remembered
+from veridyn.training.extras import missing
 from veridyn.training.shapes import broadcast, check_columns, complete_arrays, split
 from veridyn.training.steps import check_fixed, runge_kutta
+
+try:
+    import torch
+except ImportError:
+    raise missing("torch") from None
+from torch import Tensor
+
 from veridyn.training.torch_node import evaluated, known
 
 Base = Mapping[str, Tensor]

@@ -5,6 +5,8 @@ itself, so that derivatives of derivatives are refused by name. Rules for ``torc
 sets, so that one call of machine code has them all.
 """
 
+# Types are checked where torch is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Sequence
