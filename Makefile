@@ -21,7 +21,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper claims mutants stranger coverage clean
+.PHONY: help setup demo test test-all urdfs fuzz bench graph lint types docs matrix dist paper claims mutants stranger coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,11 @@ claims: $(VENV)/.ready-test  ## run what the papers' claims rest on, and write d
 
 mutants: $(VENV)/.ready-test  ## change MUTANTS lines of statistics and filters, one at a time: do their tests notice?
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python -W ignore -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED) --workers $(WORKERS)
+
+# Neither is in the extra `test`: together they are larger than all the rest.
+graph: $(VENV)/.ready-test $(VENV)/.ready-torch $(VENV)/.ready-jax  ## test and measure a machine in the graphs of PyTorch and JAX, on the GPU where there is one
+	$(call pytest,tests/training tests/gpu tests/examples/test_learn_arm.py)
+	$(BIN)/python -m benchmarks.graph --device $(if $(wildcard /dev/nvidia0),cuda,cpu)
 
 stranger: $(VENV)/.ready-test  ## time a newcomer's path: clone, demo, own URDF and log, report, MuJoCo
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.stranger

@@ -11,6 +11,7 @@ analytical derivatives stand beside. Each library runs in a process of its own.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -63,7 +64,8 @@ class Torch:
 
     def seconds(self, work: Callable[[], object], repeats: int = REPEATS) -> float:
         """The median time of a call: by CUDA events, or by the clock."""
-        work(), work()
+        for _ in range(2):
+            work()
         spent = []
         for _ in range(repeats):
             if self.device == "cuda":
@@ -216,7 +218,7 @@ class Torch:
     def pinocchio(self, samples: int) -> Figures:
         """Derivatives by states and the regressor, one state a call, from Pinocchio's own arrays."""
         try:
-            import pinocchio as pin
+            pin: Any = importlib.import_module("pinocchio")
 
             from strangers.pinocchio_oracle import PinModel
         except ImportError:

@@ -66,6 +66,8 @@ WITHOUT = {
     "live": ["-m", "veridyn", "live", "crane.yaml", "--websocket", "0", "--port", "0", "--seconds", "5"],
     "cluster": ["-m", "veridyn", "identify", "cluster.yaml"],
     "mujoco": ["-m", "veridyn", "demo", "humanoid", "--quick"],
+    "torch": ["-c", "import veridyn.torch as vt; vt.inverse_dynamics"],
+    "jax": ["-c", "import veridyn.jax as vj; vj.inverse_dynamics"],
     "gpu": ["-c", "q = np.zeros((2, robot.n)); vd.gpu.inverse_dynamics(robot, vd.Motion(np.arange(2.0), q, q, q))"],
 }
 # The packages that came along, the largest first, by the files that each lists as its own.

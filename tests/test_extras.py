@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import tomllib
 from collections.abc import Callable
@@ -55,6 +56,8 @@ ASKED: list[tuple[str, tuple[str, ...], Callable[[Path], object]]] = [
     ("cluster", ("distributed",), lambda _: dask_executor("tcp://127.0.0.1:1").__enter__()),
     ("mujoco", ("mujoco",), lambda _: mujoco()),
     ("gpu", ("cupy",), lambda _: open_gpu()),
+    ("torch", ("torch",), lambda _: runpy.run_module("veridyn.training.torch_functions")),
+    ("jax", ("jax",), lambda _: runpy.run_module("veridyn.training.jax_functions")),
 ]
 
 

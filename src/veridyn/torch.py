@@ -7,6 +7,6 @@ Examples
 ['forward_dynamics', 'inverse_dynamics']
 """
 
-from veridyn.training.extras import attach_extra
+from veridyn.lazy import attach
 
-__getattr__, __dir__ = attach_extra(__name__, "torch")
+__getattr__, __dir__ = attach(__name__)

@@ -85,7 +85,8 @@ class PlainArm:
             else:
                 wd_j = wd_j + speed + cross(w_j, rate)
                 w_j = w_j + rate
-            w.append(w_j), wd.append(wd_j), vd.append(vd_j), frames.append((back, p))
+            for kept, new in ((w, w_j), (wd, wd_j), (vd, vd_j), (frames, (back, p))):
+                kept.append(new)
             wrenches.append(self._wrench(r, w_j, wd_j, vd_j, phi) if r.first >= 0 else (there, there))
         forces: dict[int, Any] = {}
         for j in range(len(self.rows) - 1, -1, -1):

@@ -36,13 +36,13 @@ def test_shapes_that_no_cut_brings_to_two_dimensions_are_written_out() -> None:
 def test_arrays_that_do_not_go_together_are_refused_with_their_shapes() -> None:
     with pytest.raises(DataError, match=r"m: .*\n.*\(5,\), \(4,\)"):
         broadcast([(5,), (4,)], "m")
-    f = machine_function(small_arm(), "inverse")
+    f = machine_function(small_arm(), "inverse").widths
     with pytest.raises(DataError, match=r"'qd'.*wrong shape.*\n.*\(\.\.\., 2\), found \(5, 3\)"):
         check_columns(f, {"q": np.zeros((5, 2)), "qd": np.zeros((5, 3))}, "arm")
 
 
 def test_a_free_base_must_be_given() -> None:
-    f = machine_function(small_arm(), "inverse")
+    f = ("q", "qd", "qdd")
     assert list(complete_arrays(f, {"qdd": 3, "qd": 2, "q": 1}, None, "arm").values()) == [1, 2, 3]
     with pytest.raises(DataError, match="'qdd'"):
         complete_arrays(f, {"q": 1, "qd": 2}, None, "arm")

@@ -78,7 +78,8 @@ def laid_out(F: Numbers, P: Numbers, launch: Numbers) -> int:
         sets = lengths[0] if lengths[0] != 1 else sets
         samples = lengths[1] if lengths[1] != 1 else samples
     for t in range(reads + writes):
-        buffer = words(words(F[READ], reads)[t] if t < reads else words(F[WRITTEN], writes)[t - reads], 6)
+        list_at, k = (READ, t) if t < reads else (WRITTEN, t - reads)
+        buffer = words(words(F[list_at], k + 1)[k], 6)
         lengths = words(buffer[LENGTHS], 3)
         row, whole = 8 * lengths[2], 8 * lengths[1] * lengths[2]
         launch[4 * t] = buffer[DATA]

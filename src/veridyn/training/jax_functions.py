@@ -1,12 +1,12 @@
 """Dynamics of a machine as functions of JAX's arrays, with exact gradients by states, inputs and all parameters."""
 
+# Types are checked where jax is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from veridyn.errors import DataError
@@ -14,9 +14,17 @@ from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction, mach
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
-from veridyn.training.jax_node import function_node
+from veridyn.training.extras import missing
 from veridyn.training.shapes import broadcast, check_columns, complete_arrays, split
 from veridyn.training.steps import check_fixed, runge_kutta
+
+try:
+    import jax
+except ImportError:
+    raise missing("jax") from None
+import jax.numpy as jnp
+
+from veridyn.training.jax_node import function_node
 
 Base = Mapping[str, jax.Array]
 
@@ -150,7 +158,7 @@ def _evaluated(
     base: Base | None = None,
 ) -> jax.Array:
     """A function of arrays whose leading dimensions are broadcast."""
-    given = complete_arrays(function, states, base, machine.name)
+    given = complete_arrays(list(function.arrays), states, base, machine.name)
     if parameters is None:
         parameters = jnp.asarray(complete_values(tree_of(machine)) if function.parameters else np.zeros(0))
     given["parameters"] = parameters
@@ -163,7 +171,7 @@ def _evaluated(
                 found=f"{getattr(x, 'dtype', type(x).__name__)}",
                 hint='jax.config.update("jax_enable_x64", True) before the first array: machine code is made for doubles only.',
             )
-    check_columns(function, given, machine.name)
+    check_columns(function.widths, given, machine.name)
     arrays = [jnp.asarray(x) for x in given.values()]
     leading = broadcast([x.shape[:-1] for x in arrays], machine.name)
     sizes = split([x.shape[:-1] for x in arrays], leading)

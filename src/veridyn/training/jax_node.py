@@ -4,6 +4,8 @@ A node is called with arrays (sets, samples, columns), the parameters last, as t
 ``grad``; what ``vmap`` maps becomes samples or sets of one call of machine code. Derivatives of derivatives are refused by name.
 """
 
+# Types are checked where jax is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 import ctypes

@@ -10,36 +10,34 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction
 
 Shape = tuple[int, ...]
 
 
 def broadcast(shapes: Sequence[Shape], where: str) -> Shape:
     """The leading shape that all arrays have together."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
+    rank = max(len(own) for own in shapes)
+    padded = [(1,) * (rank - len(own)) + tuple(own) for own in shapes]
+    whole = tuple(next((n for n in lengths if n != 1), 1) for lengths in zip(*padded, strict=True))
+    if any(n not in (1, full) for own in padded for n, full in zip(own, whole, strict=True)):
         raise DataError(
             "the arrays do not go together.",
             where=where,
             expected="leading dimensions that can be broadcast: (N, n) with (p,), (N, p) or (sets, 1, p)",
-            found=", ".join(map(str, shapes)),
-        ) from None
+            found=", ".join(str(tuple(own)) for own in shapes),
+        )
+    return whole
 
 
-def check_columns(function: MachineFunction, arrays: dict[str, Any], where: str) -> None:
+def check_columns(widths: Mapping[str, int], arrays: Mapping[str, Any], where: str) -> None:
     """Refuse arrays whose last dimension is not the one of the function."""
-    wanted = {**function.arrays, "parameters": function.parameters}
     for name, array in arrays.items():
-        if not array.ndim or array.shape[-1] != len(wanted[name]):
+        if not array.ndim or array.shape[-1] != widths[name]:
             raise DataError(
                 "an array has the wrong shape.",
                 where=f"{where}, '{name}'",
-                expected=f"(..., {len(wanted[name])})",
+                expected=f"(..., {widths[name]})",
                 found=f"{tuple(array.shape)}",
             )
 
@@ -61,15 +59,15 @@ def split(leading: Sequence[Shape], whole: Shape) -> list[Shape] | None:
 
 
 def complete_arrays(
-    function: MachineFunction, states: Mapping[str, Any], base: Mapping[str, Any] | None, where: str
+    names: Sequence[str], states: Mapping[str, Any], base: Mapping[str, Any] | None, where: str
 ) -> dict[str, Any]:
-    """All arrays of a function in its order; those of a free base are taken from `base`."""
+    """The arrays of these names in their order; those of a free base are taken from `base`."""
     given = dict(states)
-    for name in function.arrays:
+    for name in names:
         if name not in given:
             if base is None or name not in base:
                 raise DataError(
                     "the motion of the base is not complete.", where=where, expected=f"base={{'{name}': (..., 3), …}}"
                 )
             given[name] = base[name]
-    return {name: given[name] for name in function.arrays}
+    return {name: given[name] for name in names}

@@ -1,4 +1,4 @@
-"""Steps of a simulation with the arrays of any library: its own operations between calls of forward dynamics, so that gradients go through."""
+"""Steps of a simulation with the arrays of any library: gradients go through its own operations between calls of forward dynamics."""
 
 from __future__ import annotations
 

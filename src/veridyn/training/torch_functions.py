@@ -1,23 +1,30 @@
 """Dynamics of a machine as functions of PyTorch's tensors, with exact gradients by states, inputs and all parameters."""
 
+# Types are checked where torch is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.dynamics.differentiable import MachineFunction, machine_function
+from veridyn.mechanics.tree.dynamics.differentiable import machine_function
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.machine import Machine
 from veridyn.symbolic.cache import remembered
+from veridyn.training.extras import missing
 from veridyn.training.shapes import broadcast, check_columns, complete_arrays, split
 from veridyn.training.steps import check_fixed, runge_kutta
-from veridyn.training.torch_node import FunctionNode, known
+
+try:
+    import torch
+except ImportError:
+    raise missing("torch") from None
+from torch import Tensor
+
+from veridyn.training.torch_node import evaluated, known
 
 Base = Mapping[str, Tensor]
 
@@ -59,7 +66,7 @@ def inverse_dynamics(
     >>> phi = torch.tensor(robot.parameters.values, requires_grad=True)  # doctest: +SKIP
     >>> torch.nn.functional.mse_loss(vt.inverse_dynamics(robot, q, qd, qdd, phi), measured).backward()  # doctest: +SKIP
     """
-    function = machine_function(machine, "inverse", friction_speed=friction_speed)
+    function = _described(machine, "inverse", friction_speed=friction_speed)
     return _evaluated(machine, function, {"q": q, "qd": qd, "qdd": qdd}, parameters, base)
 
 
@@ -77,23 +84,23 @@ def forward_dynamics(
 
     Of a free base v̇ − g and ω̇ come first. Where the mass matrix is singular, results are not finite: nothing is checked on the device.
     """
-    function = machine_function(machine, "forward", friction_speed=friction_speed)
+    function = _described(machine, "forward", friction_speed=friction_speed)
     return _evaluated(machine, function, {"q": q, "qd": qd, "forces": forces}, parameters, base)
 
 
 def mass_matrix(machine: Machine, q: Tensor, parameters: Tensor | None = None) -> Tensor:
     """M (..., rows, rows); shapes as in :func:`inverse_dynamics`."""
-    return _evaluated(machine, machine_function(machine, "mass"), {"q": q}, parameters)
+    return _evaluated(machine, _described(machine, "mass"), {"q": q}, parameters)
 
 
 def regressor(machine: Machine, q: Tensor, qd: Tensor, qdd: Tensor, *, base: Base | None = None) -> Tensor:
     """D (..., rows, p) with Γ = D φ, columns in the order of the machine's parameters; samples lie together in memory."""
-    return _evaluated(machine, machine_function(machine, "regressor"), {"q": q, "qd": qd, "qdd": qdd}, None, base)
+    return _evaluated(machine, _described(machine, "regressor"), {"q": q, "qd": qd, "qdd": qdd}, None, base)
 
 
 def forward_kinematics(machine: Machine, q: Tensor, frames: Sequence[str]) -> Tensor:
     """Poses [R | p] of links by name, (..., frames, 3, 4), in the ground's frame, or in that of a free base."""
-    return _evaluated(machine, machine_function(machine, "poses", frames), {"q": q}, None)
+    return _evaluated(machine, _described(machine, "poses", frames), {"q": q}, None)
 
 
 def step(
@@ -138,17 +145,31 @@ def run(
     return torch.stack([first, *at[1:]]), torch.stack([moving, *speeds[1:]])
 
 
+Described = tuple[str, tuple[tuple[str, int], ...], tuple[int, ...]]  # name of a function, widths of its arrays, shape
+
+
+@torch.compiler.assume_constant_result
+def _described(machine: Machine, quantity: str, frames: Sequence[str] = (), friction_speed: float = 0.0) -> Described:
+    """A function of a machine in words and numbers; compilers of PyTorch do not look into how it is made."""
+    function = machine_function(machine, quantity, frames, friction_speed)
+    return known(function), tuple(function.widths.items()), function.shape
+
+
 def _evaluated(
     machine: Machine,
-    function: MachineFunction,
+    described: Described,
     states: dict[str, Tensor],
     parameters: Tensor | None,
     base: Base | None = None,
 ) -> Tensor:
     """A function of tensors whose leading dimensions are broadcast."""
-    given = complete_arrays(function, states, base, machine.name)
+    key, columns, shape = described
+    widths = dict(columns)
+    given = complete_arrays([name for name, _ in columns[:-1]], states, base, machine.name)
     like = given["q"]
-    given["parameters"] = _parameters(machine, function, like) if parameters is None else parameters
+    if parameters is None:
+        parameters = _parameters(machine, like) if widths["parameters"] else like.new_empty(0)
+    given["parameters"] = parameters
     for name, x in given.items():
         if not isinstance(x, Tensor) or x.dtype != torch.float64 or x.device != like.device:
             raise DataError(
@@ -158,22 +179,27 @@ def _evaluated(
                 found=f"{x.dtype} on {x.device}" if isinstance(x, Tensor) else type(x).__name__,
                 hint="Machine code is made for doubles only: x.double().",
             )
-    check_columns(function, given, machine.name)
+    check_columns(widths, given, machine.name)
     tensors = list(given.values())
     leading = broadcast([tuple(x.shape[:-1]) for x in tensors], machine.name)
     sizes = split([tuple(x.shape[:-1]) for x in tensors], leading)
     if sizes is None:  # no cut of the dimensions: written out
         tensors = [x.expand(*leading, x.shape[-1]) for x in tensors]
-        sizes = [(1, int(np.prod(leading)))] * len(tensors)
+        sizes = [(1, prod(leading))] * len(tensors)
     canonical = [x.reshape(*size, x.shape[-1]) for x, size in zip(tensors, sizes, strict=True)]
-    return FunctionNode.apply(known(function), *canonical).reshape(*leading, *function.shape)
+    return evaluated(key, canonical).reshape(*leading, *shape)
 
 
-def _parameters(machine: Machine, function: MachineFunction, like: Tensor) -> Tensor:
+def _parameters(machine: Machine, like: Tensor) -> Tensor:
     """The machine's own values on the device, brought there once."""
-    if not function.parameters:
-        return like.new_empty(0)
-    values = complete_values(tree_of(machine))
-    key = f"training values {like.device} {values.tobytes().hex()}"
-    made: Any = remembered(key, lambda: torch.tensor(values, dtype=torch.float64, device=like.device))
+    values = _values(machine)
+    if torch.compiler.is_compiling():
+        return like.new_tensor(values)
+    made: Any = remembered(f"training values {like.device} {values}", lambda: like.new_tensor(values))
     return made
+
+
+@torch.compiler.assume_constant_result
+def _values(machine: Machine) -> tuple[float, ...]:
+    """The machine's own parameters, refused where some are unknown."""
+    return tuple(float(x) for x in complete_values(tree_of(machine)))

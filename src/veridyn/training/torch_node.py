@@ -5,6 +5,8 @@ itself, so that derivatives of derivatives are refused by name. Rules for ``torc
 sets, so that one call of machine code has them all.
 """
 
+# Types are checked where torch is installed; where it is not, nothing is known of it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -114,6 +116,27 @@ def _fake_size(arrays: Sequence[Tensor]) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
+def _keep(ctx: Any, inputs: tuple[str, Sequence[Tensor]], output: Tensor) -> None:
+    ctx.key = inputs[0]
+    ctx.save_for_backward(*inputs[1])
+
+
+def _product_of(ctx: Any, weights: Tensor) -> tuple[None, list[Tensor | None]]:
+    wanted = [bool(x) for x in ctx.needs_input_grad[1]]
+    found = product_op(ctx.key, ctx.saved_tensors, weights, wanted)
+    pairs = zip(found, ctx.saved_tensors, wanted, strict=True)
+    return None, [_summed(g, x) if asked else None for g, x, asked in pairs]
+
+
+# The rule that ``torch.compile`` follows; ``torch.func`` cannot follow a rule of this kind, so that it is given nodes instead.
+function_op.register_autograd(_product_of, setup_context=_keep)
+
+
+def evaluated(key: str, arrays: Sequence[Tensor]) -> Tensor:
+    """The outputs (sets, samples, outputs), with their place in the graph of derivatives."""
+    return function_op(key, arrays) if torch.compiler.is_compiling() else FunctionNode.apply(key, *arrays)
+
+
 class FunctionNode(torch.autograd.Function):
     """The function in the graph of derivatives."""
 
@@ -130,16 +153,6 @@ class FunctionNode(torch.autograd.Function):
     def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         wanted = tuple(ctx.needs_input_grad[1:])
         return None, *ProductNode.apply(ctx.key, wanted, weights, *ctx.saved_tensors)
-
-    @staticmethod
-    def jvp(ctx: Any, *rates: Any) -> Any:
-        raise DataError(
-            "derivatives along a direction are not made.",
-            where="veridyn.torch",
-            expected="gradients: loss.backward(), torch.func.grad, vjp or jacrev",
-            found="torch.func.jvp, jacfwd or hessian",
-            hint="Write jacrev in place of jacfwd.",
-        )
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], key: str, *arrays: Tensor) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]

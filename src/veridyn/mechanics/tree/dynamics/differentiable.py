@@ -56,6 +56,11 @@ class MachineFunction:
         """The arrays, and the parameters behind them."""
         return [*self.arrays.values(), self.parameters]
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """The columns of each array, and those of "parameters"."""
+        return {name: len(columns) for name, columns in self.arrays.items()} | {"parameters": len(self.parameters)}
+
     def product(self, wanted: Sequence[bool]) -> list[list[Number]]:
         """The gradients of Σ g y by those of the inputs that are wanted; none for the others."""
         graph, total = self.graph, 0.0
