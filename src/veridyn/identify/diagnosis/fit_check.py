@@ -49,7 +49,7 @@ from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.found_cause import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.identify.gains import estimated_gains
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.sampling import SIGN_SIGMAS, SLOW_SPEED_RATIO, Sampling, speed_variance
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.identify.validate import predicted
@@ -294,6 +294,10 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
         return []
     found: list[Mistake] = []
     machine = fit.described
+    # The sign of a speed at rest is that of its noise, and so is the friction that a fit has there.
+    doubtful = np.maximum(
+        SIGN_SIGMAS * np.sqrt(speed_variance(motion)), SLOW_SPEED_RATIO * np.abs(motion.qd).max(axis=0)
+    )
     for r in fit.rows:
         if r.row not in machine.coordinates:
             continue
@@ -303,7 +307,9 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
             continue
         a, b = longest[0], longest[1] + 1
         picked = motion[np.unique(np.linspace(a, b, REST_SAMPLES).astype(int))]
-        change = float(np.ptp(fit_forces(fit, picked, [r.row])))
+        change = float(
+            np.ptp(fit_forces(fit, replace(picked, qd=np.where(np.abs(picked.qd) < doubtful, 0.0, picked.qd)), [r.row]))
+        )
         others = np.delete(force, np.arange(a, b + 1))
         scatter = float(np.nanstd(others)) if np.isfinite(others).any() else 0.0
         step = float(quantised(force[None], force[None])[1][0])  # a change of less is rounding

@@ -381,7 +381,8 @@ class Questions:
             return False
         plain = next((c for c in self.causes if c.name == (LATE_FORCE, where)), a.cause)
         smooth = kind == LATE_FORCE and a.cause.option == 0
-        return (smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)) and self._predicts(a)
+        late = smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
+        return late and (kind != LATE_FORCE or self._predicts(a))
 
     def _predicts(self, a: Answer) -> bool:
         """Whether a cause lowers the error of stretches that it was not fitted to, with the noise of its own model."""

@@ -61,7 +61,7 @@ class Likelihood(Estimator):
     criterion : {"bic", "aic", "cost"}
         What chooses the number of harmonics: BIC (the default), AIC, or the cost alone, which always prefers more.
     order : int of at least 0
-        Samples over which the noise of the forces may be correlated, at most; the order is chosen by BIC. 0, the default: white noise.
+        Samples over which the noise of the forces may be correlated, at most; 8 by default, of which BIC chooses the order. 0: white noise.
     skip : int of at least 0
         Samples before the first period; 0 by default.
 
@@ -79,7 +79,7 @@ class Likelihood(Estimator):
     frequency: Annotated[float, above(0.0)]
     highest: Annotated[int, at_least(1)] = 30
     criterion: Criterion = "bic"
-    order: Annotated[int, at_least(0)] = 0
+    order: Annotated[int, at_least(0)] = 8
     skip: Annotated[int, at_least(0)] = 0
 
     @property

@@ -173,32 +173,55 @@ def _layout(bands: Bands, length: int) -> _Layout:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoiseSpectrum:
-    """What the residuals show of their noise: `spectra` f (rows, bands) and the covariance `scores` S (p, p).
+    """What the residuals show of their noise: `spectra` f (rows, bands), and from them the covariance `scores` S (p, p).
 
     `white`: the mean of f, which is S over the unit matrix where noise is white. `sensitivity`: for each row ∂ ln f/∂θ (bands, k) and the
-    covariance (k, k) of the coefficients θ. `gain`: logarithm of the likelihood over that of white noise in every row.
+    covariance (k, k) of the coefficients θ. Of each row `gain` (rows,): logarithm of the likelihood over that of white noise, where bands
+    above those of the columns are one; `coefficients` (rows,) that it takes; `equations` (rows,). `levels` (rows,): the mean of its f.
     """
 
     spectra: Array
-    scores: Array
     white: float
     gram: Array
     sensitivity: tuple[tuple[Array, Array], ...]
-    gain: float = 0.0
-    coefficients: int = 0
-    equations: float = 0.0
+    gain: Array
+    coefficients: NDArray[np.intp]
+    equations_of_rows: Array
+    levels: Array
+
+    @cached_property
+    def white_rows(self) -> NDArray[np.bool_]:
+        """Rows whose spectrum is not worth its coefficients by Schwarz's criterion."""
+        return self.gain <= 0.5 * self.coefficients * np.log(np.maximum(self.equations_of_rows, 2.0))
 
     @property
     def is_white(self) -> bool:
-        """Whether the spectra are not worth their coefficients by Schwarz's criterion."""
-        return self.gain <= 0.5 * self.coefficients * np.log(max(self.equations, 2.0))
+        """Whether all rows are white."""
+        return bool(self.white_rows.all())
+
+    @property
+    def equations(self) -> float:
+        """Of all rows."""
+        return float(self.equations_of_rows.sum())
+
+    @cached_property
+    def stated(self) -> Array:
+        """The spectra (rows, bands), flat where a row is white."""
+        return np.where(self.white_rows[:, None], self.levels[:, None], self.spectra)
+
+    @cached_property
+    def scores(self) -> Array:
+        """S (p, p) of the spectra as they are stated."""
+        rows, bands, numbers = self.gram.shape
+        p = math.isqrt(2 * numbers)
+        return _whole(self.stated.ravel() @ self.gram.reshape(rows * bands, numbers), p)
 
     @property
     def memory(self) -> float:
         """Samples that are worth one of white noise, where the spectrum is largest; infinite where there is no noise at all."""
         if self.white <= 10.0 * NO_POWER:
             return np.inf
-        return 1.0 if self.is_white else float(self.spectra.max()) / self.white
+        return 1.0 if self.is_white else float(self.stated.max()) / self.white
 
     @property
     def independent(self) -> float:
@@ -228,7 +251,11 @@ class NoiseSpectrum:
     def uncertainty(self, directions: Array) -> Array:
         """s², the relative variance of the variance of D h, of each row of D."""
         squares, variance = np.zeros(len(directions)), np.zeros(len(directions))
-        for f, gram, (slopes, uncertainty) in zip(self.spectra, self.gram, self.sensitivity, strict=True):
+        rows = zip(self.stated, self.gram, self.sensitivity, self.white_rows, strict=True)
+        for f, gram, (slopes, uncertainty), white in rows:
+            if white:  # whose level so many equations state
+                variance += ((directions @ _whole(f @ gram, directions.shape[1])) * directions).sum(axis=1)
+                continue
             weights = np.column_stack([f, f[:, None] * slopes])  # of the bands
             combined = _whole(weights.T @ gram, directions.shape[1])
             share = ((directions @ combined) * directions).sum(axis=2)
@@ -256,18 +283,30 @@ def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpec
         last, total = total, float((f * t).sum())
         if abs(total - last) <= CONVERGED * last:
             break
-    own = (f * n).sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
-    gain = 0.5 * float((n * (np.log(np.maximum(own, NO_POWER)) - np.log(f))).sum())
+    level, coefficients = (f * n).sum(axis=1) / n.sum(axis=1), np.array([len(a) - 1 for a in model.coefficients])
+    flat_above = _one_above(f, n, shape.inside)
+    gain = 0.5 * (n * (np.log(np.maximum(level, NO_POWER))[:, None] - np.log(flat_above))).sum(axis=1)
     return NoiseSpectrum(
         spectra=f,
-        scores=_whole(f.ravel() @ flat, p) / seen,
         white=float((f * n).sum() / n.sum()),
         gram=sums.gram if seen == 1.0 else sums.gram / seen,
         sensitivity=noise.sensitivity(model),
         gain=gain,
-        coefficients=model.order + rows * (count - shape.inside),
-        equations=float(n.sum()),
+        coefficients=coefficients + int(shape.inside < count),
+        equations_of_rows=n.sum(axis=1),
+        levels=level,
     )
+
+
+def _one_above(f: Array, n: Array, inside: int) -> Array:
+    """Spectra f (rows, bands) with the mean power of all bands from `inside` on in each: where columns have next to none, one number says
+    as much of deviations as one for each band."""
+    above, count = f[:, inside:], n[:, inside:]
+    if not above.shape[1]:
+        return f
+    total = count.sum(axis=1, keepdims=True)
+    mean = np.divide((above * count).sum(axis=1, keepdims=True), total, out=np.ones_like(total), where=total > 0.0)
+    return np.concatenate([f[:, :inside], np.broadcast_to(np.maximum(mean, NO_POWER), above.shape)], axis=1)
 
 
 @lru_cache(maxsize=16)
@@ -296,11 +335,6 @@ class _Model:
     """Autoregressions of all rows: coefficients 1, a_1 … a_k of each."""
 
     coefficients: tuple[Array, ...]
-
-    @property
-    def order(self) -> int:
-        """Coefficients of all rows, beside the variances."""
-        return sum(len(a) - 1 for a in self.coefficients)
 
 
 class _Shape:
