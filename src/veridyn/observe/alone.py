@@ -12,6 +12,7 @@ that an outlier weighs no more than a few readings, and a filter that has lost t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,15 +26,18 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import USED, Measurements
 from veridyn.observe.result import Estimates
 
-DECADES = np.arange(-12.0, 4.0)  # of the density, times Δt⁵ over the variance of a reading: from a straight line to noise alone
+DECADES = np.arange(
+    -12.0, 4.0
+)  # of the density, times Δt⁵ over the variance of a reading: from a straight line to noise alone
 SETTLING = 10  # readings that tell where a coordinate begins, and are not counted
-WIDE = 1e6  # of what one reading says of a rate, or an acceleration, from sample to sample: the deviation at the start is a thousand times it
+WIDE = 1e6  # times the variance of what single readings say of a rate and of an acceleration: that at the start
+TWICE_THE_VARIANCE = float(np.log(2.0))  # of −2 log p: predictions with as much cost so much
 GATE = threshold(1.0 - FALSE_ALARMS)
 
 
 def reading_cost(squares: Array) -> Array:
     """What normalised squares of innovations z² cost, twice: z² up to the gate γ, and 2 √γ |z| − γ beyond."""
-    return np.where(squares <= GATE, squares, 2.0 * np.sqrt(GATE * squares) - GATE)
+    return np.asarray(np.where(squares <= GATE, squares, 2.0 * np.sqrt(GATE * squares) - GATE))
 
 
 @kept
@@ -116,11 +120,41 @@ def _beginning(t: Array, y: Array, r: Array | float) -> Array:
     A = np.column_stack([np.ones_like(s), s, 0.5 * s**2])
     found, _, _, _ = np.linalg.lstsq(A, y[: 2 * SETTLING], rcond=None)
     sigma = np.sqrt(np.diag(np.linalg.inv(A.T @ A)) * r)
-    return np.array([found[1:], sigma[1:]])
+    return np.asarray([found[1:], sigma[1:]], dtype=np.float64)
 
 
-def costs_along(alone: AloneCoordinate, run: Estimates) -> Array:
-    """What the same readings cost in a run with a model, −2 log p; those that the run left out are not counted."""
+def reading_costs(alone: AloneCoordinate, run: Estimates) -> Array:
+    """What the same readings cost in a run with a model, −2 log p; NaN where it had none."""
     nu, s = run.innovations[alone.rows, alone.column], run.innovation_variances[alone.rows, alone.column]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return reading_cost(nu**2 / s) + np.log(s) + LOG_2PI
+        return np.asarray(reading_cost(nu**2 / s) + np.log(s) + LOG_2PI, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class LostTrack:
+    """The readings of `output` are predicted worse with the model than without any, from `since` (s) on: by `excess` of −2 log p each."""
+
+    output: str
+    since: float
+    excess: float
+
+    def __str__(self) -> str:
+        return (
+            f"the model does not explain the motion from {self.since:.6g} s on: the readings of '{self.output}' are predicted worse than "
+            f"by themselves, without any model (by {self.excess:.3g} of −2 log p each). Look at what acts on the machine, at its "
+            "parameters and at where it starts, or give a process noise."
+        )
+
+
+def lost_tracks(alone: Sequence[AloneCoordinate], run: Estimates) -> tuple[LostTrack, ...]:
+    """The coordinates that a run predicts with more than twice the variance of what their readings say by themselves, the worst first."""
+    found = []
+    for one in alone:
+        more = reading_costs(one, run) - one.costs
+        there = np.isfinite(more)
+        if not there.any() or (excess := float(more[there].mean())) <= TWICE_THE_VARIANCE:
+            continue
+        total = np.cumsum(np.where(there, more, 0.0) - excess)
+        since = float(run.t[one.rows[int(np.argmin(total))]])
+        found.append(LostTrack(run.outputs[one.column], since, excess))
+    return tuple(sorted(found, key=lambda one: -one.excess))

@@ -26,6 +26,7 @@ from veridyn.mechanics.formulation import Instant
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise
+from veridyn.observe.alone import LostTrack
 from veridyn.observe.consistency.health import Episode, SensorDelay, episodes, sensor_delays
 from veridyn.observe.consistency.nis import (
     Consistency,
@@ -184,6 +185,7 @@ class Observation:
     tuning: Tuning | None = None
     model_error: ModelErrorDensity | None = None
     made_by: FilterRun | None = None
+    lost: tuple[LostTrack, ...] = ()
 
     def __len__(self) -> int:
         return len(self.track)
@@ -250,6 +252,7 @@ class Observation:
         wide = max(24, 2 + max(map(len, self.states), default=0))
         for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
             lines.append(f"  {name:<{wide}}{value:14.6g} ± {sigma:.3g}")
+        lines += [f"  {one}" for one in self.lost]
         if self.estimates.dof.sum():
             lines.append("  " + self.nis().summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]

@@ -22,12 +22,12 @@ import numpy as np
 
 from veridyn.arguments import checked
 from veridyn.arrays import Array
-from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
+from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, VeridynError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import Instant
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.alone import AloneCoordinate, coordinates_alone
+from veridyn.observe.alone import AloneCoordinate, coordinates_alone, lost_tracks
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
 from veridyn.observe.filters.filter import Filter
@@ -38,7 +38,7 @@ from veridyn.observe.fitting import Tuning, tune
 from veridyn.observe.hung import without_hung
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, first_positions, measurements_of
-from veridyn.observe.model_error import with_density
+from veridyn.observe.model_error import ModelErrorDensity, with_density
 from veridyn.observe.observation import Observation, smoothed
 from veridyn.observe.observer_setup import ObserverSetup, determined, with_frozen
 from veridyn.observe.process_noise import ProcessNoise
@@ -215,6 +215,18 @@ def observe_with(
         refinements -= 1
         system = replace(system, longest=bias.better)
         estimates = again(system)
+    alone = coordinates_alone(system, ordered) if tuning is not None else ()
+    lost = lost_tracks(alone, estimates) if not estimates.replayed else ()
+    if lost and error is not None and tuning is not None:
+        safe = _bearing_all(tuning, error, alone)
+        other = safe.added_to(bare)
+        try:
+            followed = again(other)
+        except VeridynError:
+            followed = estimates
+        still = lost_tracks(alone, followed)
+        if sum(one.excess for one in still) < sum(one.excess for one in lost):
+            system, estimates, error, lost = other, followed, safe, still
     found = Observation(
         method.word,
         system,
@@ -225,8 +237,17 @@ def observe_with(
         tuning,
         error,
         FilterRun(method, setup.seen(system, q), readings, start),
+        lost,
     )
     return smoothed(found) if smooths else found
+
+
+def _bearing_all(tuning: Tuning, error: ModelErrorDensity, alone: Sequence[AloneCoordinate]) -> ModelErrorDensity:
+    """A model error with which a chosen walk of the unknown forces follows every encoder, whatever the model says."""
+    bears = max((one.density for one in alone), default=0.0)
+    walk = max(bears / tuning.values.get("density", np.inf), error.walk)
+    none = None if error.force is None else np.zeros_like(error.force)
+    return replace(error, density=error.floor, force=none, walk=walk)
 
 
 def _converging(

@@ -20,6 +20,7 @@ what to do stand before those that say how wrong the filter is.
 ============== ==================== ============================================== ==================================
 cause          place                size                                           evidence
 ============== ==================== ============================================== ==================================
+lost track     output               s from which on the model explains little      −2 log p a reading, beyond that without a model
 delay          output               s that it is later                             2 Δ log L of the score test
 held readings  output               samples that each reading is held              share of neighbours that are equal
 outliers       output               share of its readings beyond the gate          how many
@@ -179,15 +180,16 @@ def observation_findings(
 def serious_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
     """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
     size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
+    lost = tuple(map(str, found.lost))
     more = (*cause_lines(found, skip), *prediction_findings(found, quick=True))
     if size:
-        return (*observation_findings(found, log, skip), *more)
+        return (*lost, *observation_findings(found, log, skip), *more)
     chosen = found.made_by.method.gate if found.made_by is not None else None
     named = (
         sensor_findings(found, log, skip) if chosen == "auto" else ()
     )  # what a gate of one's own refuses is in the summary
     refused = [f for f in named if f.share > REFUSED_SHARE and f.what != WORDS[Status.MISSING]]
-    return (*(f"{finding}." for finding in refused), *_limits(found), *more)
+    return (*lost, *(f"{finding}." for finding in refused), *_limits(found), *more)
 
 
 def cause_lines(found: Observation, skip: int = 0) -> tuple[str, ...]:
@@ -306,8 +308,15 @@ SENSOR_CAUSES = {WORDS[Status.MISSING]: "silent", WORDS[Status.FROZEN]: "frozen"
 
 def named_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[ObserverFinding, ...]:
     """What limits what may be concluded from a run from sample `skip` on, by rank."""
-    every = (*_of_sensors(found, log, skip), *_of_filter(found, skip))
+    every = (*_lost(found), *_of_sensors(found, log, skip), *_of_filter(found, skip))
     return tuple(replace(one, rank=k) for k, one in enumerate(every, 1))
+
+
+def _lost(found: Observation) -> Iterator[ObserverFinding]:
+    for one in found.lost:
+        yield ObserverFinding(
+            cause="lost track", place=one.output, evidence=one.excess, size=one.since, message=str(one)
+        )
 
 
 def _of_sensors(found: Observation, log: Experiment | None, skip: int) -> Iterator[ObserverFinding]:

@@ -155,7 +155,11 @@ class RunLikelihood:
     whole = False
 
     def __init__(self, count: int, n: int, m: int, size: int) -> None:
-        self.log_likelihood, self.innovations, self.variances = np.empty(count), np.empty((count, m)), np.empty((count, m))
+        self.log_likelihood, self.innovations, self.variances = (
+            np.empty(count),
+            np.empty((count, m)),
+            np.empty((count, m)),
+        )
         self.status: Codes = np.empty((count, m), dtype=np.int8)
         self._sizes, self._x, self._P = (n, m, size), np.empty(size), np.empty((n, n))
 
