@@ -1,9 +1,9 @@
 """A car described by a few numbers: masses, axles, tyres, steering and sensors, each known or uncertain.
 
-`TABLE` has every parameter with its unit, what stands for it where nothing is given, and bounds that no car leaves, models of 1:10 among them. :func:`car_machine`
-makes the machine: one body that moves in the plane of the road, whose parameters are those of the table. A parameter is known, or
-estimated with a prior deviation (``machine.uncertainty``) and within its bounds (``machine.parameters.bounds``). The equations are those
-of :mod:`veridyn.mechanics.single_track`.
+`TABLE` has every parameter with its unit, what stands for it where nothing is given, and bounds that no car leaves, models of 1:10 among
+them. :func:`car_machine` makes the machine: one body that moves in the plane of the road, whose parameters are those of the table. A
+parameter is known, or estimated with a prior deviation (``machine.uncertainty``) and within its bounds (``machine.parameters.bounds``).
+The equations are those of :mod:`veridyn.mechanics.single_track`.
 """
 
 from __future__ import annotations

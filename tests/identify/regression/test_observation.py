@@ -72,7 +72,7 @@ def identical(a: RowFactors, b: RowFactors) -> None:
 def test_compiling_many_joints_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain of 200 joints compiled for minutes without a word."""
     machine, tasks = arm(), list[str]()
-    motion, how = log(machine, 1), IdentifySettings(engine="compiled")
+    motion, how = log(400), IdentifySettings(engine="compiled")
     observation(machine, motion, settings=how, progress=lambda task, done, total: tasks.append(task))
     assert not any("compiling" in task for task in tasks)
     monkeypatch.setattr(module, "LONG_TO_COMPILE", machine.n)

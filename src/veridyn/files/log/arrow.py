@@ -115,7 +115,7 @@ def _list_length(opened: pq.ParquetFile, field: pa.Field) -> int:
         length = kind.list_size
     else:
         first = opened.iter_batches(batch_size=PARQUET_ROWS, columns=[field.name])
-        lengths = (np.asarray(pc.list_value_length(batch.column(0).drop_null())) for batch in first)
+        lengths = (np.asarray(pc.list_value_length(batch.column(0).drop_null())) for batch in first)  # pyright: ignore[reportAttributeAccessIssue]
         length = next((int(found[0]) for found in lengths if len(found)), 0)
     return length if length <= MOST_PARTS else 0
 
@@ -143,10 +143,10 @@ def _lists(column: pa.Array, length: int) -> Array | None:
     """A column of lists as (rows, length), NaN where a row is empty; None where a list has another length."""
     there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
     lists = column.drop_null()
-    if not np.all(np.asarray(pc.list_value_length(lists)) == length):
+    if not np.all(np.asarray(pc.list_value_length(lists)) == length):  # pyright: ignore[reportAttributeAccessIssue]
         return None
     out = np.full((len(column), length), np.nan)
-    out[there] = _floats(pc.list_flatten(lists)).reshape(-1, length)
+    out[there] = _floats(pc.list_flatten(lists)).reshape(-1, length)  # pyright: ignore[reportAttributeAccessIssue]
     return out
 
 

@@ -50,8 +50,10 @@ YAML_ENDINGS = (".yaml", ".yml")
 
 @checked
 def save_model(machine: Machine, path: str | Path, overwrite: bool = False) -> None:
-    """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine; by its suffix a URDF or an
-    MJCF, as :func:`~veridyn.files.machine.urdf_write.save_urdf` and :func:`~veridyn.files.machine.mjcf_write.save_mjcf` write them.
+    """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine.
+
+    The suffix chooses the format; URDF and MJCF are as :func:`~veridyn.files.machine.urdf_write.save_urdf` and
+    :func:`~veridyn.files.machine.mjcf_write.save_mjcf` write them.
 
     Parameters
     ----------
