@@ -212,7 +212,8 @@ def flexible_verdict(run: FlexibleRun) -> Verdict:
     lines += [f"Training and validation logs differ in {listed(apart)} by more than two deviations."] if apart else []
     lines += [f"Missed: {text}" for text in run.missed]
     head = f"The logs determine the stiffness of {listed(known)}." if known else "The logs determine no stiffness."
-    grade = "poor" if not known or run.missed else "fair" if len(known) < len(run.fit.joints) or apart else "good"
+    doubted = len(known) < len(run.fit.joints) or apart or run.fit.findings
+    grade = "poor" if not known or run.missed else "fair" if doubted else "good"
     never = ["Frequencies above the band of the fit: resonances are not in these logs."]
     return Verdict(grade, head, tuple(lines), ("Correcting link angles for the load.",) if known else (), tuple(never))
 

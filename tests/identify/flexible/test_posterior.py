@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from veridyn.identify.flexible.posterior import (
     ColouredPosterior,
+    bounded,
     most_likely,
     pooled,
     posterior,
@@ -69,3 +71,28 @@ def test_a_measurement_more_of_one_number():
     A = np.linalg.inv(C) + np.diag([0.0, 4.0])
     np.testing.assert_allclose(found.covariance, np.linalg.inv(A))
     np.testing.assert_allclose(found.values, np.linalg.solve(A, np.linalg.solve(C, [1.0, 2.0]) + np.array([0.0, 20.0])))
+
+
+def test_a_bound_moves_what_is_correlated_with_it():
+    """The most likely p ≥ low of a Gaussian, against SLSQP; data far beyond a bound are named and widen the covariance by the shift."""
+    rng = np.random.default_rng(6)
+    root = rng.normal(size=(4, 4))
+    C, free = root @ root.T + 0.1 * np.eye(4), np.array([0.5, -1.0, 0.3, -0.2])
+    low = np.array([0.0, 0.0, -np.inf, 0.0])
+    H = np.linalg.inv(C)
+    best = minimize(
+        lambda p: 0.5 * (p - free) @ H @ (p - free),
+        np.ones(4),
+        jac=lambda p: H @ (p - free),
+        bounds=[(b if np.isfinite(b) else None, None) for b in low],
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-12},
+    )
+    assert bounded(free, C, low) == pytest.approx(best.x, abs=1e-5)
+    t = np.arange(0, 60, 0.1)
+    X, mean, sigma = np.stack([np.sin(t), np.cos(0.7 * t)], axis=1), np.zeros(2), np.full(2, 2.0)
+    y = X @ np.array([-1.0, 0.5]) + 0.2 * rng.normal(size=len(t))
+    args = (lambda p: X @ p, y, whitenings([t]), mean, sigma, np.full(2, 1e-3), None)
+    plain, held = posterior(*args), posterior(*args, np.array([0.0, -np.inf]))
+    assert held.values[0] == 0.0 and held.beyond[0][0] == pytest.approx(plain.values[0], rel=0.05)
+    assert held.sigma[0] > abs(plain.values[0]) and not posterior(*args, np.array([-2.0, 0.0])).beyond

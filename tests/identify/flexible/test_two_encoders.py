@@ -133,3 +133,25 @@ def test_hysteresis_beside_backlash_is_refused():
     machine = vd.model.with_flexible_joints(rigid, {"hip": bent})
     with pytest.raises(DataError, match="its backlash and its hysteresis are not identified together"):
         identify_flexible(machine, vd.Experiment({}, "none"))
+
+
+def test_damping_below_zero_is_a_finding(run):
+    """The motor's force 8 ms late: its damping would be −40 ± 3. It stays at zero, undetermined, and stiffness is right within its σ.
+
+    In a log on one clock no bound is reached by more than chance.
+    """
+    t, theta, q, torque = run
+    late = np.interp(t - 8e-3, t, torque)
+    fit = identify_flexible(arm.machine(), arm.log(t, theta, q, late, delay=2.5e-3, noise=NOISE))
+    joint = fit.joints["hip"]
+    x = joint.quantities
+    value, sigma = joint.beyond["damping"]
+    assert value < -10.0 * sigma < 0.0
+    assert x["damping"].value == 0.0 and not x["damping"].determined
+    assert abs(x["stiffness"].value - arm.STIFFNESS) < 2.0 * x["stiffness"].sigma
+    assert abs(x["delay"].value - 2.5e-3) < 2.0 * x["delay"].sigma
+    assert [(f.cause, f.place, f.moves) for f in fit.findings] == [("friction below zero", "hip", "damping")]
+    assert "damping would be below zero" in fit.notes()[0] and "damping would be below zero" in fit.summary()
+    assert np.isnan(fit.machine().parameters["damping_hip"]) or fit.machine().parameters["damping_hip"] >= 0.0
+    right = identify_flexible(arm.machine(), arm.log(*run, delay=2.5e-3, noise=NOISE))
+    assert not right.findings and right.joints["hip"].quantities["viscous"].value >= 0.0

@@ -31,6 +31,7 @@ START_SIGMA = 3.0**-0.5  # of the share of friction with which a log begins: it 
 VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
 BETWEEN = 10.0 ** (1.0 / 3.0)  # the most likely of them is tried so many times smaller and larger as well
 QUANTITIES = ("stiffness", "coulomb", "viscous", "delay", "relaxation")
+DISSIPATING = ("coulomb", "viscous", "relaxation")
 KEPT = 12  # of paths of hysteresis and shares along them, while an estimate is sought: five serve one step
 # of central differences: of log K, of shares of prior deviations of friction, s
 STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)
@@ -142,7 +143,7 @@ def most_likely_joint(
             return spring + p[-1] * half if play else spring
 
         begin = tried[-1].values if tried else start
-        return posterior(predict, measured, noises, full_mean, full_sigma, step, begin)
+        return posterior(predict, measured, noises, full_mean, full_sigma, step, begin, at_least(len(full_mean)))
 
     for distance in ways:
         tried.append(fitted(distance))
@@ -153,6 +154,11 @@ def most_likely_joint(
             tried.append(fitted(distance))
     best, _, found = most_likely(tried)
     return found, ways[best]
+
+
+def at_least(count: int) -> Array:
+    """The lower bounds of so many unknowns, QUANTITIES first: friction and damping take power, and never give it."""
+    return np.array([0.0 if k < len(QUANTITIES) and QUANTITIES[k] in DISSIPATING else -np.inf for k in range(count)])
 
 
 def joint_prior(

@@ -27,6 +27,7 @@ from veridyn.identify.flexible.joint_equations import (
     QUANTITIES,
     START_SIGMA,
     STEPS,
+    at_least,
     joint_prior,
 )
 from veridyn.identify.flexible.link_sensors import (
@@ -310,7 +311,7 @@ def _estimate(
 
         for d in distances:
             predict = partial(predicted, rubbed=rubs[d])
-            tried.append(posterior(predict, measured, noises, full_mean, full_sigma, step, begin))
+            tried.append(posterior(predict, measured, noises, full_mean, full_sigma, step, begin, at_least(count)))
         best, _, out = most_likely(tried)
         if len(own) < len(streams):
             return out, distances[best]

@@ -7,12 +7,13 @@ maximisation). So standard deviations are those of coloured residuals, and a slo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
-from scipy.special import chdtrc
+from scipy.optimize import lsq_linear
+from scipy.special import chdtrc, ndtri
 
 from veridyn.arrays import Array
 from veridyn.identify.statistics.agreement import FALSE_ALARM_RATE, posterior_covariance
@@ -30,13 +31,17 @@ NOISE_TURNS = 5  # iterations after which the noise stays as it was chosen
 
 @dataclass(frozen=True, eq=False)
 class ColouredPosterior:
-    """Values and covariance of the parameters, the noise: s, τ (s) and w, and the log of the marginal likelihood."""
+    """Values and covariance of the parameters, the noise: s, τ (s) and w, and the log of the marginal likelihood.
+
+    `beyond`: numbers at a bound that data contradict → what they would be without it, and its deviation.
+    """
 
     values: Array
     covariance: Array
     noise: tuple[float, float, float]
     converged: bool
     evidence: float
+    beyond: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def sigma(self) -> Array:
@@ -68,26 +73,51 @@ def posterior(
     sigma: Array,
     step: Array,
     start: Array | None = None,
+    low: Array | None = None,
 ) -> ColouredPosterior:
     """The estimate of p from `measured` = predict(p) + e, with the prior N(mean, sigma²); `noises`: those that are tried.
 
-    `step`: of the central differences by which predict is linearised. `start`: where to begin, the prior's mean by default.
+    `step`: of the central differences by which predict is linearised. `start`: where to begin, the prior's mean by default. `low`: what p
+    is at least. The covariance is that without bounds. Data that contradict a bound contradict the model, so that what the bound says of
+    the other numbers is worth no more than what the data say: those stay where data have them, and how far the bound would move them is
+    part of their covariance.
     """
     tried = noises
     p, found, converged = (mean if start is None else start).copy(), None, False
+    free = kept = p
     for turn in range(ITERATIONS):
         J = np.stack([(predict(p + h) - predict(p - h)) / (2.0 * h.sum()) for h in np.diag(step)], axis=1)
         z = measured - predict(p) + J @ (p - mean)
         found = min((_marginal(w, J, z, sigma) for w in tried), key=lambda one: one[0])
         if turn == NOISE_TURNS:  # two noises of nearly one likelihood would be chosen in turn for ever
             tried = [w for w in tried if (w.memory, w.white) == found[3][1:]]
-        new = mean + found[1]
+        free = mean + found[1]
+        kept = free if low is None else bounded(free, found[2], low)
+        new = kept if low is None or not beyond_bounds(free, low, found[2]) else np.maximum(free, low)
         converged = bool(np.all(np.abs(new - p) <= CONVERGED * np.sqrt(np.diag(found[2]))))
         p = new
         if converged:
             break
     assert found is not None
-    return ColouredPosterior(p, found[2], found[3], converged, -found[0])
+    beyond = {} if low is None else beyond_bounds(free, low, found[2])
+    moved = kept - free if beyond else np.zeros(len(p))
+    return ColouredPosterior(p, found[2] + np.outer(moved, moved), found[3], converged, -found[0], beyond)
+
+
+def bounded(free: Array, covariance: Array, low: Array) -> Array:
+    """The most likely p of at least `low` where p ~ N(free, covariance): numbers at a bound move what is correlated with them."""
+    if not (free < low).any():
+        return free
+    sigma = np.sqrt(np.diag(covariance))
+    root = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(sigma, sigma)))
+    found = lsq_linear(root, root @ (free / sigma), (low / sigma, np.inf), method="bvls")
+    return np.maximum(found.x * sigma, low)
+
+
+def beyond_bounds(free: Array, low: Array, covariance: Array) -> dict[int, tuple[float, float]]:
+    """Numbers that data put farther beyond their bound than FALSE_ALARM_RATE of right ones are: what they would be, and its deviation."""
+    sigma, limit = np.sqrt(np.diag(covariance)), float(ndtri(1.0 - FALSE_ALARM_RATE))
+    return {int(k): (float(free[k]), float(sigma[k])) for k in np.flatnonzero(low - free > limit * sigma)}
 
 
 def most_likely(tried: Sequence[ColouredPosterior]) -> tuple[int, Array, ColouredPosterior]:

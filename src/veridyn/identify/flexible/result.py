@@ -10,16 +10,23 @@ from typing import Annotated
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.errors import Fault, part_at
 from veridyn.identify.flexible.hysteresis import inner_deflection, with_hysteresis
 from veridyn.identify.flexible.joint_equations import deflection, torque_through
 from veridyn.identify.flexible.play import with_backlash
 from veridyn.identify.flexible.posterior import ColouredPosterior
 from veridyn.identify.flexible.recording import JointRecording, JointSamples, joint_recording, samples_of
 from veridyn.identify.flexible.ripple import Ripple
+from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.statistics.agreement import DETERMINED_INFORMATION, DETERMINED_SHARE, FALSE_ALARM_RATE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above
+
+LIKE_DAMPING = (
+    "A force of the motor that is late or early, hysteresis and friction of the link act like it: look at clocks first; do not trust the "
+    "delay, and the stiffness only as far as its deviation, which allows for this."
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -109,6 +116,7 @@ class FlexibleJointFit:
         found = {}
         for name, unit, value, sigma, mean, wide, k in rows:
             ratio = s[k] / (self.settings.delay if name == "delay" else self.sigma[k])
+            ratio = np.inf if k in self.estimate.beyond else ratio
             found[name] = JointQuantity(
                 name=name,
                 unit=unit,
@@ -150,6 +158,15 @@ class FlexibleJointFit:
     def remedies(self) -> tuple[str, ...]:
         """What of the sensors, were it known, would make an undetermined stiffness determined."""
         return ()
+
+    @property
+    def beyond(self) -> Mapping[str, tuple[float, float]]:
+        """Friction and damping that the logs would make negative → what they would be, and its deviation."""
+        K, names = float(np.exp(self.estimate.values[0])), [*self.quantities]
+        return {
+            names[k]: (x * (K if names[k] == "damping" else 1.0), s * (K if names[k] == "damping" else 1.0))
+            for k, (x, s) in self.estimate.beyond.items()
+        }
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -238,9 +255,38 @@ class FlexibleFit:
                 new |= {f"{name}_{c}": x.value} if x.determined and x.value >= 0.0 else {}
         return machine.with_parameters(new) if new else machine
 
+    @property
+    def findings(self) -> tuple[FoundCause, ...]:
+        """Numbers that the logs would have where no joint has them."""
+        found = []
+        for c, fit in self.joints.items():
+            for name, (value, sigma) in fit.beyond.items():
+                fault = Fault(
+                    f"its {name} would be below zero, which no joint has: it stays there, and something that the model lacks acts like it.",
+                    part_at("joint", c),
+                    "zero or more",
+                    f"{value:.3g} ± {sigma:.2g} without that bound",
+                    LIKE_DAMPING,
+                )
+                found.append(
+                    FoundCause(
+                        cause="friction below zero",
+                        place=c,
+                        rank=len(found) + 1,
+                        size=value,
+                        sigma=sigma,
+                        moves=name,
+                        shift=-value / sigma,
+                        recording="a measured delay of the encoders and of the motor's force, or slower and faster motion",
+                        remedy=LIKE_DAMPING,
+                        message=str(fault),
+                    )
+                )
+        return tuple(found)
+
     def notes(self) -> list[str]:
-        """Sentences about what is not determined, and the motion that would determine it."""
-        out = []
+        """Sentences about what is not determined, and the motion that would determine it; findings first."""
+        out = [str(one) for one in self.findings]
         if self.delay_chance < FALSE_ALARM_RATE:
             out.append(
                 f"The delays of the joints' encoders, so far apart by chance in {self.delay_chance:.1g} of logs, are kept apart. Viscous "

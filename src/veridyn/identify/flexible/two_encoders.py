@@ -23,11 +23,17 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataError, did_you_mean, part_at
 from veridyn.identify.flexible.hysteresis import estimate_with_hysteresis
-from veridyn.identify.flexible.joint_equations import QUANTITIES, InnerFriction, joint_prior, most_likely_joint
+from veridyn.identify.flexible.joint_equations import (
+    QUANTITIES,
+    InnerFriction,
+    at_least,
+    joint_prior,
+    most_likely_joint,
+)
 from veridyn.identify.flexible.link_fit import fit_link_sensors
 from veridyn.identify.flexible.link_sensors import LinkSensor, link_sensors
 from veridyn.identify.flexible.play import estimate_with_gap
-from veridyn.identify.flexible.posterior import pooled, with_measurement
+from veridyn.identify.flexible.posterior import bounded, pooled, with_measurement
 from veridyn.identify.flexible.recording import JointRecording, joint_recording, largest_speed, samples_of
 from veridyn.identify.flexible.result import FlexibleFit, FlexibleJointFit, FlexibleSettings
 from veridyn.identify.flexible.ripple import Ripple, find_ripple
@@ -111,7 +117,11 @@ def identify_flexible(
     if own.common_delay and len(by_encoders) > 1 and chance >= FALSE_ALARM_RATE:
         for k, (c, fit) in enumerate(fits.items()):
             mean, sigma, _ = pooled(np.delete(values, k), np.delete(sigmas, k))
-            fits[c] = replace(fit, estimate=with_measurement(fit.estimate, 3, mean, sigma))
+            measured = with_measurement(fit.estimate, 3, mean, sigma)
+            low = at_least(len(measured.values))
+            held = np.maximum(measured.values, low)
+            values = held if measured.beyond else bounded(measured.values, measured.covariance, low)
+            fits[c] = replace(fit, estimate=replace(measured, values=values))
     made = by_sensors | {c: replace(fits[c], ripple=_ripple(fits[c], r)) for c, r in chosen.items()}
     return FlexibleFit(machine, {c: made[c] for c in sensors}, delay, delay_sigma, chance if by_encoders else 1.0)
 

@@ -332,7 +332,8 @@ class FlexibleRun:
             own = {"samples": float(len(y)), "measured_std": float(np.std(y))}
             checks[c] = own | {"error_std_percent": self.std_percent[c]}
         told = (*warnings, *self.fit.notes())
-        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checks, told)
+        found = tuple(one.record for one in self.fit.findings)
+        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checks, told, findings=found)
 
     def table(self) -> str:
         """Measured and predicted deflection of every joint on the validation logs, rad or m, as CSV."""
