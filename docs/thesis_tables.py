@@ -79,7 +79,7 @@ simulation. Its vehicle is [another one](vehicle-observer.md), so the columns of
 - **Another engine.** The same four drives in MuJoCo, where the vehicle is not the model: tyres within 10 % of its stiffness, mass within
   2 %, slip at the wheel's centre, soft loops, each seed another vehicle (`benchmarks.claims.foreign_buggy`).
 - **Receiver of a metre** (Table 8). "1 metre variance" is taken for a deviation of 1 m. From an exact start it would have nothing to say,
-  so the start is uncertain by .5 m and 2°, and errors count from 5 s on.
+  so the start is uncertain by .5 m and 2°, and errors count from 5 s on. The model alone starts where the vehicle stands.
 """
 
 
