@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from veridyn.errors import DataError, DataWarning
 from veridyn.signals.butterworth import Butterworth
@@ -74,6 +75,14 @@ def test_leakage_grows_with_the_error_of_the_period() -> None:
     assert averaged(record(6, 1e-4), RATE, FREQUENCY).leakage < 3.0
     with pytest.warns(DataWarning, match="do not repeat"):
         assert averaged(record(6, 1e-4, 5e-3), RATE, FREQUENCY).leakage > 1e3
+
+
+def test_noise_with_a_memory_is_no_leakage() -> None:
+    """First-order noise with .9 is 360 times as strong at low frequencies as at high ones, whatever the period is."""
+    x, rng = record(8, 1e-6), np.random.default_rng(5)
+    noise = lfilter([np.sqrt(1.0 - 0.9**2)], [1.0, -0.9], rng.standard_normal(x.shape), axis=0)
+    found = averaged(x + 1e-4 * noise, RATE, FREQUENCY)  # warnings are errors
+    assert found.repeats and found.leakage < 5.0
 
 
 def test_faults_by_name() -> None:

@@ -233,8 +233,8 @@ def _leakage(x: Array) -> float:
     """Power in the bins beside the first harmonics of the whole record, over the median power between all harmonics.
 
     Noise with a memory is stronger at harmonics than above them. Midway between harmonics there is noise n, and of a leakage L beside them
-    q L, its power falling with the square of the distance: b = L + n beside and m = q L + n midway give n. Where that explains what stands
-    beside harmonics, the power is over n.
+    q L, its power falling with the square of the distance from both: b = L + n beside and m = q L + n midway give n. Where that explains
+    what stands beside harmonics, the power is over n; fewer than six periods do not tell them apart.
     """
     periods, count, k = x.shape
     power = np.abs(np.fft.rfft(x.reshape(periods * count, k), axis=0)) ** 2
@@ -249,9 +249,10 @@ def _leakage(x: Array) -> float:
     floor = np.median(power[far], axis=0) / np.log(2.0) + 1e-24 * power.max(axis=0)
     around = power[beside].mean(axis=0)
     found = float((around / floor).max(initial=1.0))
-    if periods <= 3 or found < LEAKAGE_RATIO:
+    half = periods // 2
+    q = 4.0 / half**2
+    if q >= 1.0 or found < LEAKAGE_RATIO:
         return found
-    half, q = periods // 2, 1.0 / (periods // 2) ** 2
     midway = np.unique([k for h in harmonics for k in (h - half, h + half - periods)])
     local = np.maximum(floor, (power[midway].mean(axis=0) - q * around) / (1.0 - q))
     by_noise = float((around / local).max(initial=1.0))

@@ -256,6 +256,19 @@ def test_orders_add_up_and_empty_bands_are_told() -> None:
     assert inverse.tolist() == [[0.5, 0.0]] and empty.tolist() == [[0.0, 1.0]]
 
 
+def test_rows_with_a_short_memory_are_not_outvoted_by_their_number() -> None:
+    """First-order noise with .3, whose scores have 1.86 times the variance of white noise: in each of seven rows, and in one of them."""
+    rng = np.random.default_rng(16)
+    made = found(columns(rng, 2500, 12, fastest=30.0, rows=7), first_order(rng, 7, 2500, 0.3))
+    assert made.white_rows is not None and not made.white_rows.any()
+    assert np.mean(np.diag(made.stated_scores)) == pytest.approx(1.86, rel=0.15)
+    noise = rng.standard_normal((7, 2500))
+    noise[2] = first_order(rng, 1, 2500, 0.6)[0]
+    one = found(columns(rng, 2500, 12, fastest=30.0, rows=7), noise)
+    assert one.white_rows is not None and not one.white_rows[2]
+    assert np.linalg.eigvalsh(one.stated_scores)[0] >= one.white * (1.0 - 1e-9)
+
+
 def test_units_of_the_residuals_change_neither_gain_nor_order() -> None:
     """Residuals a thousand times as large: spectra and scores a million times, likelihood ratio and coefficients as before."""
     rng = np.random.default_rng(14)

@@ -196,7 +196,8 @@ def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion
     seen = motions if isinstance(motions, list | tuple) else [next(iter(motions))]
     if any(m.noise_bands is None for m in seen):
         return Sampling()
-    return with_dead_zones(Sampling(dead_zone="auto"), machine, seen, measured_rows(machine, seen, rows)[0])
+    used = measured_rows(machine, seen, rows)[0]
+    return Sampling(dead_zone=choose_dead_zones(machine, seen, used, noise_alone=True))
 
 
 def _dry(machine: Machine, rows: Rows) -> list[Element]:
@@ -205,7 +206,9 @@ def _dry(machine: Machine, rows: Rows) -> list[Element]:
     return [e for e in machine.elements if e.jumps and e.on_body is None and e.between is None and acting & e.on.keys()]
 
 
-def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> dict[str, float]:
+def choose_dead_zones(
+    machine: Machine, motions: Sequence[Motion], rows: Rows = "all", *, noise_alone: bool = False
+) -> dict[str, float]:
     """Coordinate, or element on several by its parameter → dead zone in rad/s or m/s, for every dry friction that enters one of the rows.
 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
@@ -218,7 +221,8 @@ def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = 
         noise = max((float(np.sqrt(weights**2 @ speed_variance(m))) for m in motions), default=0.0)
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         largest = float(np.quantile(speed, LARGEST_SPEED_SHARE))
-        zone = zone_of(speed, SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise)
+        wanted = min(SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise) if noise_alone else SLOW_SPEED_RATIO * largest
+        zone = zone_of(speed, wanted, SIGN_SIGMAS * noise)
         if zone > 0.0:
             zones[name] = max(zone, zones.get(name, 0.0))
     return zones

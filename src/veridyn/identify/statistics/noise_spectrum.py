@@ -173,48 +173,38 @@ def _layout(bands: Bands, length: int) -> _Layout:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoiseSpectrum:
-    """What the residuals show of their noise: `spectra` f (rows, bands), and from them the covariance `scores` S (p, p).
+    """What the residuals show of their noise: `spectra` f (rows, bands) and the covariance `scores` S (p, p).
 
     `white`: the mean of f, which is S over the unit matrix where noise is white. `sensitivity`: for each row ∂ ln f/∂θ (bands, k) and the
-    covariance (k, k) of the coefficients θ. Of each row `gain` (rows,): logarithm of the likelihood over that of white noise, where bands
-    above those of the columns are one; `coefficients` (rows,) that it takes; `equations` (rows,). `levels` (rows,): the mean of its f.
+    covariance (k, k) of the coefficients θ. `gain`: logarithm of the likelihood over that of white noise in every row. `levels` (rows,):
+    the mean of each f; `white_rows` (rows,): those whose f is not worth its coefficients, by itself or with all others, and is that mean
+    for S; None where all are judged together.
     """
 
     spectra: Array
+    scores: Array
     white: float
     gram: Array
     sensitivity: tuple[tuple[Array, Array], ...]
-    gain: Array
-    coefficients: NDArray[np.intp]
-    equations_of_rows: Array
-    levels: Array
-
-    @cached_property
-    def white_rows(self) -> NDArray[np.bool_]:
-        """Rows whose spectrum is not worth its coefficients by Schwarz's criterion."""
-        return self.gain <= 0.5 * self.coefficients * np.log(np.maximum(self.equations_of_rows, 2.0))
+    gain: float = 0.0
+    coefficients: int = 0
+    equations: float = 0.0
+    levels: Array | None = None
+    white_rows: NDArray[np.bool_] | None = None
 
     @property
     def is_white(self) -> bool:
-        """Whether all rows are white."""
-        return bool(self.white_rows.all())
-
-    @property
-    def equations(self) -> float:
-        """Of all rows."""
-        return float(self.equations_of_rows.sum())
+        """Whether no spectrum is worth its coefficients by Schwarz's criterion."""
+        if self.white_rows is not None:
+            return bool(self.white_rows.all())
+        return self.gain <= 0.5 * self.coefficients * np.log(max(self.equations, 2.0))
 
     @cached_property
     def stated(self) -> Array:
-        """The spectra (rows, bands), flat where a row is white."""
+        """The spectra (rows, bands) of which S is made: flat where a row is white beside others that are not."""
+        if self.white_rows is None or self.levels is None:
+            return self.spectra
         return np.where(self.white_rows[:, None], self.levels[:, None], self.spectra)
-
-    @cached_property
-    def scores(self) -> Array:
-        """S (p, p) of the spectra as they are stated."""
-        rows, bands, numbers = self.gram.shape
-        p = math.isqrt(2 * numbers)
-        return _whole(self.stated.ravel() @ self.gram.reshape(rows * bands, numbers), p)
 
     @property
     def memory(self) -> float:
@@ -251,7 +241,8 @@ class NoiseSpectrum:
     def uncertainty(self, directions: Array) -> Array:
         """s², the relative variance of the variance of D h, of each row of D."""
         squares, variance = np.zeros(len(directions)), np.zeros(len(directions))
-        rows = zip(self.stated, self.gram, self.sensitivity, self.white_rows, strict=True)
+        flat = np.zeros(len(self.gram), dtype=bool) if self.white_rows is None else self.white_rows
+        rows = zip(self.stated, self.gram, self.sensitivity, flat, strict=True)
         for f, gram, (slopes, uncertainty), white in rows:
             if white:  # whose level so many equations state
                 variance += ((directions @ _whole(f @ gram, directions.shape[1])) * directions).sum(axis=1)
@@ -283,18 +274,26 @@ def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpec
         last, total = total, float((f * t).sum())
         if abs(total - last) <= CONVERGED * last:
             break
-    level, coefficients = (f * n).sum(axis=1) / n.sum(axis=1), np.array([len(a) - 1 for a in model.coefficients])
-    flat_above = _one_above(f, n, shape.inside)
-    gain = 0.5 * (n * (np.log(np.maximum(level, NO_POWER))[:, None] - np.log(flat_above))).sum(axis=1)
+    levels = (f * n).sum(axis=1) / n.sum(axis=1)
+    gains = 0.5 * (n * (np.log(np.maximum(levels, NO_POWER))[:, None] - np.log(_one_above(f, n, shape.inside)))).sum(
+        axis=1
+    )
+    orders = np.array([len(a) - 1 for a in model.coefficients]) + int(shape.inside < count)
+    white_rows = gains <= 0.5 * orders * np.log(np.maximum(n.sum(axis=1), 2.0))
+    if gains.sum() > 0.5 * orders.sum() * np.log(max(float(n.sum()), 2.0)):
+        white_rows[:] = False  # together they show what each by itself does not
+    stated = np.where(white_rows[:, None], levels[:, None], f)
     return NoiseSpectrum(
         spectra=f,
+        scores=_whole(stated.ravel() @ flat, p) / seen,
         white=float((f * n).sum() / n.sum()),
         gram=sums.gram if seen == 1.0 else sums.gram / seen,
         sensitivity=noise.sensitivity(model),
-        gain=gain,
-        coefficients=coefficients + int(shape.inside < count),
-        equations_of_rows=n.sum(axis=1),
-        levels=level,
+        gain=0.5 * float((n * (np.log(np.maximum(levels, NO_POWER))[:, None] - np.log(f))).sum()),
+        coefficients=model.order + rows * (count - shape.inside),
+        equations=float(n.sum()),
+        levels=levels,
+        white_rows=white_rows,
     )
 
 
@@ -335,6 +334,11 @@ class _Model:
     """Autoregressions of all rows: coefficients 1, a_1 … a_k of each."""
 
     coefficients: tuple[Array, ...]
+
+    @property
+    def order(self) -> int:
+        """Coefficients of all rows, beside the variances."""
+        return sum(len(a) - 1 for a in self.coefficients)
 
 
 class _Shape:
