@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from benchmarks.encoders import clean, closing_lines, hung, model, moving, untold
@@ -14,12 +16,8 @@ from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observer_setup import machine_system
 
 
-def test_a_refused_reading_costs_what_it_is_off() -> None:
-    """Continuous with its slope at the gate, and linear beyond it."""
-    z = np.array([0.5, 1.0, 10.0, 20.0]) * np.sqrt(GATE)
-    cost = reading_cost(z**2)
-    assert cost[:2] == pytest.approx([0.25 * GATE, GATE])
-    assert cost[3] - cost[2] == pytest.approx(2.0 * GATE * 10.0)
+def test_a_refused_reading_costs_as_much_as_one_on_the_gate() -> None:
+    assert reading_cost(GATE * np.array([0.25, 1.0, 100.0])) == pytest.approx(GATE * np.array([0.25, 1.0, 1.0]))
 
 
 def test_an_acceleration_that_walks_is_found_again() -> None:
@@ -59,7 +57,9 @@ def test_defaults_hold_on_encoders_alone() -> None:
 def test_encoders_alone_are_followed_by_default() -> None:
     """8 of 13 such logs were unusable: NIS 127 to 1.2e5."""
     drive, _, _ = moving(THREE_JOINTS, 5, False)
-    found = vd.observe(model(THREE_JOINTS.file), drive.log, "ekf", vd.ObserveSettings(start="readings"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VeridynWarning)  # half a second ahead a walk knows less than a smooth torque
+        found = vd.observe(model(THREE_JOINTS.file), drive.log, "ekf", vd.ObserveSettings(start="readings"))
     late = slice(100, None)
     errors = (found.reduced[:, :3] - drive.q)[late]
     assert np.sqrt(np.mean(errors**2)) < 1e-3 and 0.6 < found.nis().mean < 1.4

@@ -1,4 +1,4 @@
-"""Encoders that hang are not used, joints that dwell are: by a log and by a stream, on arms whose truth is made by equations of their own."""
+"""Encoders that hang are not used, joints that dwell are: by a log and by a stream, on arms with equations of their own."""
 
 from __future__ import annotations
 
