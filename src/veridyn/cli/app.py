@@ -76,8 +76,8 @@ def live(
 
     if sum(x is not None for x in (udp, websocket, follow)) > 1:
         raise typer.BadParameter("choose one of --udp, --websocket and --follow.")
-    if pace < 0.0:
-        raise typer.BadParameter("a pace is 0 or more.")
+    if not 0.0 <= pace < inf:
+        raise typer.BadParameter(f"a pace is a number, 0 or more; found {pace:g}.")
     secret = Admission.at(host, token).token
     arriving = Arriving(udp=udp, websocket=websocket, follow=follow, host=host, token=secret)
     with shown_progress() as progress:

@@ -121,9 +121,10 @@ def _observer(loaded: Loaded[Any], pace: float, come: Arriving, progress: Progre
     """An observer of a machine, from its log or from what arrives; noise that is not given is chosen from the log either way."""
     study: ObserveFile = loaded.study
     prepared, samples, name = observer_of(loaded), None, ""
-    if not come.wanted or study.process_noise.tuned:
+    if not come.wanted or study.process_noise.tuned or study.start == "readings":
         file = existing_file(loaded, study.log.file, ("log", "file"))
         log, _ = observed_log(loaded, prepared.system, file)
+        prepared = prepared.started(log)
         prepared, _, _ = prepared.tuned(study, measurements_of(prepared.system, log), progress)
         samples, name = log_samples(prepared.system, log), file.name
     tracker = MachineTracker(prepared)

@@ -6,8 +6,8 @@ The density is that of an acceleration which walks as the coordinate's own does:
 readings whatever the model says. A search for less noise begins there, and not where a model that is wrong has lost track already. And it
 is a measure: a filter with a model must predict the readings better than one without.
 
-A reading beyond the gate counts little, as in the filters, and costs as much as it is off: log p falls with |ν| there and not with ν², so
-that an outlier weighs no more than a few readings, and a filter that has lost track costs more the farther it is off.
+A reading beyond the gate counts little, as in the filters, and costs as much as one on the gate: outliers say nothing about the motion. A
+filter that has lost track pays that price at every reading.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ DECADES = np.arange(
     -12.0, 4.0
 )  # of the density, times Δt⁵ over the variance of a reading: from a straight line to noise alone
 SETTLING = 10  # readings that tell where a coordinate begins, and are not counted
+ROBUST_PASSES = 20  # of a fit to the first readings
 WIDE = 1e6  # times the variance of what single readings say of a rate and of an acceleration: that at the start
 TWICE_THE_VARIANCE = float(np.log(2.0))  # of −2 log p: predictions with as much cost so much
 GATE = threshold(1.0 - FALSE_ALARMS)
 
 
 def reading_cost(squares: Array) -> Array:
-    """What normalised squares of innovations z² cost, twice: z² up to the gate γ, and 2 √γ |z| − γ beyond."""
-    return np.asarray(np.where(squares <= GATE, squares, 2.0 * np.sqrt(GATE * squares) - GATE))
+    """What normalised squares of innovations z² cost, twice: z² up to the gate γ, and γ beyond."""
+    return np.minimum(squares, GATE)
 
 
 @kept
@@ -114,11 +115,15 @@ def _most_likely(t: Array, y: Array, r: Array) -> tuple[float, Array]:
     return density, costs
 
 
-def _beginning(t: Array, y: Array, r: Array | float) -> Array:
+def _beginning(t: Array, y: Array, r: float) -> Array:
     """Rate and acceleration at the first reading, and their deviations, from a parabola through the first readings."""
     s = t[: 2 * SETTLING] - t[0]
     A = np.column_stack([np.ones_like(s), s, 0.5 * s**2])
-    found, _, _, _ = np.linalg.lstsq(A, y[: 2 * SETTLING], rcond=None)
+    weights = np.ones(len(s))
+    for _ in range(ROBUST_PASSES):  # towards least absolute deviations, where readings are outliers
+        root = np.sqrt(weights)
+        found, _, _, _ = np.linalg.lstsq(root[:, None] * A, root * y[: 2 * SETTLING], rcond=None)
+        weights = 1.0 / np.maximum(1.0, np.abs(y[: 2 * SETTLING] - A @ found) / (2.0 * np.sqrt(r)))
     sigma = np.sqrt(np.diag(np.linalg.inv(A.T @ A)) * r)
     return np.asarray([found[1:], sigma[1:]], dtype=np.float64)
 

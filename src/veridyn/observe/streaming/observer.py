@@ -330,7 +330,15 @@ class Observer:
 
     def _by_place(self, measurements: ArrayLike) -> tuple[Array, Codes]:
         """Readings and codes (m,), MISSING where an array has NaN."""
-        values = np.array(measurements, dtype=np.float64)
+        try:
+            values = np.array(measurements, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                "these are no readings.",
+                where="step",
+                expected="numbers, or a number by name",
+                found=repr(measurements)[:60],
+            ) from None
         if values.shape != (len(self._places),):
             raise DataError("wrong shape.", where="step", expected=f"({len(self._places)},)", found=f"{values.shape}")
         return values, np.isnan(values).view(np.int8)  # MISSING is 1, USED is 0
@@ -343,7 +351,12 @@ class Observer:
             if j is None:
                 names = self.system.outputs
                 raise DataError(f"there is no output '{name}'.", where="step", hint=did_you_mean(name, names))
-            values[j], codes[j] = value, USED if isfinite(value) else NOT_FINITE
+            try:
+                values[j], codes[j] = value, USED if isfinite(value) else NOT_FINITE
+            except (TypeError, ValueError):
+                raise DataError(
+                    "it is no reading.", where=f"step, '{name}'", expected="a number", found=repr(value)[:60]
+                ) from None
         return values, codes
 
     def _own(self, sigma: Mapping[str, float]) -> Array:

@@ -236,12 +236,18 @@ class ObserveFile(ObserveStudy):
     """Sensors of the machine that this log does not have."""
     log: ObservedLogSettings
     process_noise: ProcessNoiseSettings = ProcessNoiseSettings()
-    start: ObserveStart = ObserveStart()
+    start: ObserveStart | Literal["readings"] = ObserveStart()
+    """Where it starts; readings: coordinates with a sensor of their own start at its first reading."""
     virtual: dict[str, VirtualSettings] = Field(default_factory=dict)
     """Name → a quantity to tell with its band."""
     settle: Number = Field(default=0.0, ge=0.0)
     """Time at the beginning, s, that the figures leave out."""
     accept: ObserveAccept = ObserveAccept()
+
+    @property
+    def start_given(self) -> ObserveStart:
+        """What the study states of the start; nothing where the readings say it."""
+        return self.start if isinstance(self.start, ObserveStart) else ObserveStart()
 
 
 class DriveSettings(TableSettings):

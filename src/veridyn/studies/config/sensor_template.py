@@ -352,7 +352,7 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
         if wanted == "identify"
         else "# training: [0, 60] # s of the log that uncertain parameters are identified from first; not, if left out",
         "noise: # what the equations leave out; tuned: found with the parameters",
-        "  tuned: [slip_error, bank]",
+        "  tuned: [slip_error, bank, yaw]",
     ]
     if wanted == "observe":
         lines.append("virtual: [sideslip, front_force, rear_force] # unmeasured quantities")

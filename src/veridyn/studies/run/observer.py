@@ -21,6 +21,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
+from veridyn.model.experiment import Experiment
 from veridyn.model.graph import placed_load, placed_sensor
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
@@ -28,7 +29,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.hung import without_hung
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, measurements_of
+from veridyn.observe.measurements import Measurements, first_positions, measurements_of
 from veridyn.observe.observation import Observation, Virtual, quantity_of
 from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
@@ -162,6 +163,13 @@ class PreparedObserver:
     system: MachineSystem
     virtual: tuple[Virtual, ...]
 
+    def started(self, log: Experiment) -> PreparedObserver:
+        """With a start at the first readings of a log, where the study asks for it."""
+        if self.setup.settings.start != "readings":
+            return self
+        setup, system, _, _ = self.setup.started(self.system, first_positions(self.system, log))
+        return replace(self, setup=setup, system=system)
+
     def tuned(
         self, study: ObserveFile, readings: Measurements, progress: Progress = silent, learns: bool = False
     ) -> tuple[PreparedObserver, Measurements, Tuning | None]:
@@ -193,8 +201,8 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     faults = [
         loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, known))
         for at, n, known in (
-            *((("start", "coordinates", n), n, moving) for n in s.start.coordinates),
-            *((("start", "rates", n), n, moving) for n in s.start.rates),
+            *((("start", "coordinates", n), n, moving) for n in s.start_given.coordinates),
+            *((("start", "rates", n), n, moving) for n in s.start_given.rates),
             *((("filter", "independents", k), n, mechanism.coordinates) for k, n in enumerate(f.independents)),
         )
         if n not in known
@@ -238,8 +246,8 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     settings = ObserveSettings(
         process_noise=process_noise,
         model_error=u.model_error,
-        start=s.start.coordinates or None,
-        rates=s.start.rates or None,
+        start="readings" if s.start == "readings" else s.start_given.coordinates or None,
+        rates=s.start_given.rates or None,
         independents=f.independents,
         unknown=f.unknown,
         inputs=tuple(name for name in s.log.columns if name in mechanism.inputs),
@@ -258,7 +266,7 @@ def _checked(
     try:
         form = formulated(machine)
         if isinstance(form, PointsForm):
-            start_of(form.system, loaded.study.start.coordinates or None, setup.settings.rates)
+            start_of(form.system, loaded.study.start_given.coordinates or None, setup.settings.rates)
     except DataError as error:
         at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")
         raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
@@ -324,6 +332,7 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
     prepared = observer_of(loaded)
     log_file = existing_file(loaded, s.log.file, ("log", "file"))
     log, findings = observed_log(loaded, prepared.system, log_file)
+    prepared = prepared.started(log)
     readings = measurements_of(prepared.system, log, prepared.setup.settings.input_hold)
     table = prepared.system.table
     owners = [table.sensors[k] for k in table.owner]
