@@ -38,7 +38,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("arguments",),
     ("settings",),
     ("argument_words",),
-    ("arrays", "errors", "lazy", "progress", "version"),
+    ("arrays", "errors", "lazy", "plain_text", "progress", "version"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]
 BESIDE = ""  # stands for the modules directly in the package
