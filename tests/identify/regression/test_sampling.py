@@ -336,7 +336,7 @@ def test_no_motion_and_other_models_are_refused() -> None:
 
 
 def test_a_log_leaves_samples_near_standstill_out_by_default() -> None:
-    """As studies that ``veridyn new`` writes: where there is dry friction, and a motion was made from measured positions."""
+    """Where there is dry friction, a motion was made from measured positions, and their noise leaves the sign of the speed open."""
     machine, t = robot(), 0.005 * np.arange(4000)
     m = with_forces(machine, moving((2.0, 1.5, 1.0)))
     noisy = m.q + 1e-4 * np.random.default_rng(3).normal(size=m.q.shape)
@@ -346,9 +346,12 @@ def test_a_log_leaves_samples_near_standstill_out_by_default() -> None:
     units = {name: "rad" if name.startswith("q.") else "N*m" for name in values}
     log = Experiment.from_arrays(t, values, units, "log")
     made = motion(machine, log)
-    auto = IdentifySettings(sampling=Sampling(dead_zone="auto"))
+    zones = choose_dead_zones(machine, [made], noise_alone=True)
+    noise, wide = np.sqrt(speed_variance(made)), choose_dead_zones(machine, [made])
+    assert all(0.0 < zones[c] <= min(4.0 * s, wide[c]) for c, s in zip(JOINTS, noise, strict=True))
+    named = IdentifySettings(sampling=Sampling(dead_zone=zones))
     own, same, every = (
-        identify(machine, made, settings=how) for how in (None, auto, IdentifySettings(sampling=Sampling()))
+        identify(machine, made, settings=how) for how in (None, named, IdentifySettings(sampling=Sampling()))
     )
     assert np.array_equal(own.values, same.values)
     assert [r.samples for r in own.rows] == [r.samples for r in same.rows]

@@ -188,8 +188,9 @@ def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], 
 def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
     """The sampling with its dead zones chosen; where none is given, every sample but those near standstill where there is dry friction.
 
-    That is of motions that were made from logs, whose speeds have the noise of the positions; others are taken as they are. Motions that
-    are made when they are needed are not all made for that: the first stands for them.
+    That is of motions that were made from logs, and as far as the noise of their speeds reaches: zones are those of "auto", but no wider
+    than SIGN_SIGMAS of that noise, beyond which its sign is known. Others are taken as they are. Motions that are made when they are needed
+    are not all made for that: the first stands for them.
     """
     if how is not None:
         return with_dead_zones(how, machine, motions, rows)
@@ -213,6 +214,7 @@ def choose_dead_zones(
 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
     samples lie in which it moves. A coordinate that stands still throughout has none.
+    `noise_alone`: no wider than the noise of the speed leaves its sign open.
     """
     zones: dict[str, float] = {}
     for e in _dry(machine, rows):
