@@ -16,9 +16,9 @@ chosen alone takes white disturbances upon itself, which makes the bands of rate
 A share on the floor is asked first on a quarter of the samples: one that gains nothing there is not tried on all. Of a long log the first
 run has the floor of its beginning already: where that is nearly the one of the whole log, and nothing more is learned, it is the last.
 
-Likelihoods count every reading: one that the gate refuses costs as much as one on the gate (:func:`~veridyn.observe.alone.reading_cost`), so
-that outliers do not pass for model error, a filter that refuses what contradicts it gains nothing, and one that has lost track pays for it
-at every reading.
+Likelihoods count every reading: one that the gate refuses costs as much as one on the gate (:func:`~veridyn.observe.alone.reading_cost`),
+so that outliers do not pass for model error, a filter that refuses what contradicts it gains nothing, and one that has lost track pays for
+it at every reading.
 """
 
 from __future__ import annotations
