@@ -39,7 +39,12 @@ from veridyn.identify.diagnosis.plausible import (
     prior_scales,
     slow_clock,
 )
-from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
+from veridyn.identify.diagnosis.position_noise import (
+    beyond_noise,
+    noise_behind,
+    noisy_accelerations,
+    with_noise_as_cause,
+)
 from veridyn.identify.diagnosis.replacements import exchanged_positions, find_mistakes, most_left
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.diagnosis.structure import LATE_FORCE, quantised
@@ -229,7 +234,10 @@ def with_traces(
         return found
     if NOISY in kinds or not noise_asked:
         noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
+        causes = beyond_noise(causes, fit, motions[0], noise, LATE_FORCE)
         causes = with_noise_as_cause(causes, fit, motions[0], noise)
+    if not causes:
+        return found
     kept = [m for m in found if m.kind not in (CONTRADICTION, UNEXPLAINED, *SYMPTOMS)]
     behind = (NOISY, *WRONG_SIGNS) if UNEXPLAINED in kinds else (NOISY,)  # signs follow from what explains most forces
     if WRONG_SIGNS[1] in kinds:  # what explains most forces may then be the model of another machine
