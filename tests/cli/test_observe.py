@@ -92,6 +92,6 @@ def test_the_example_runs_from_any_folder(tmp_path: Path) -> None:
 
 def test_show_and_help(folder: Path) -> None:
     shown = CliRunner().invoke(app, ["observe", str(folder / "study.yaml"), "--show"])
-    assert shown.exit_code == 0 and "frozen_after: null" in shown.output and "# The filter" in shown.output
+    assert shown.exit_code == 0 and "frozen_after: auto" in shown.output and "# The filter" in shown.output
     helped = CliRunner().invoke(app, ["observe", "--help"])
     assert "veridyn observe crane.yaml --out runs" in helped.output and "Exit codes" in helped.output

@@ -119,7 +119,7 @@ def _beginning(t: Array, y: Array, r: float) -> Array:
     """Rate and acceleration at the first reading, and their deviations, from a parabola through the first readings."""
     s = t[: 2 * SETTLING] - t[0]
     A = np.column_stack([np.ones_like(s), s, 0.5 * s**2])
-    weights = np.ones(len(s))
+    weights, found = np.ones(len(s)), np.zeros(3)
     for _ in range(ROBUST_PASSES):  # towards least absolute deviations, where readings are outliers
         root = np.sqrt(weights)
         found, _, _, _ = np.linalg.lstsq(root[:, None] * A, root * y[: 2 * SETTLING], rcond=None)
