@@ -275,7 +275,7 @@ def _resisting_step(problem: DriveProblem, z: Array, free: list[int], H: Array, 
     With H = L Lᵀ and y = Lᵀd + L⁻¹g it is the shortest y with G y ≥ h, which least squares without negative numbers give (Lawson and
     Hanson, Solving Least Squares Problems, 1974, chapter 23).
     """
-    d = -np.linalg.solve(H, g)
+    d = -np.asarray(np.linalg.solve(H, g), dtype=np.float64)
     C, c = problem.resisting(z)
     C, c = C[:, free], np.maximum(c, 0.0)
     broken = C @ d + c < 0.0
