@@ -24,9 +24,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -38,7 +40,7 @@ import veridyn as vd
 from benchmarks.foreign import small
 from benchmarks.foreign.serial import PENDULUM, THREE_JOINTS, SerialArm, dwelling, waves
 from benchmarks.shared_out import shared_out
-from veridyn.errors import VeridynWarning
+from veridyn.errors import SimulationError, VeridynWarning
 from veridyn.model.experiment import Experiment
 from veridyn.observe.hung import HungOutputs
 from veridyn.observe.measurements import Status
@@ -182,14 +184,17 @@ def followed(kind: str, seed: int, file: Path, drive: Drive) -> Outcome:
         n = errors.shape[1] // 2
         return np.sqrt([np.mean(errors[:, :n] ** 2), np.mean(errors[:, n:] ** 2)])
 
-    found = observed(file, drive.log)
+    try:
+        found = observed(file, drive.log)
+    except SimulationError:
+        return Outcome(kind, seed, nis=math.inf, ratio=math.inf, inside=0.0)  # no result: loud, and not usable
     errors, sigma = errors_of(found, drive)
     best = np.full(2, np.inf)
     for density in DENSITIES.tolist():
         given = vd.ProcessNoise(force=density)
-        best = np.minimum(
-            best, sizes(errors_of(observed(file, drive.log, process_noise=given, model_error="off"), drive)[0])
-        )
+        with suppress(SimulationError):  # a density with which steps do not converge is not the best
+            run = observed(file, drive.log, process_noise=given, model_error="off")
+            best = np.minimum(best, sizes(errors_of(run, drive)[0]))
     ratio = float((sizes(errors) / best).max())
     return Outcome(kind, seed, nis=float(found.nis().mean), ratio=ratio, inside=inside_of(errors, sigma))
 

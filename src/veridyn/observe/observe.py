@@ -276,7 +276,12 @@ def _screened(setup: ObserverSetup, system: System, readings: Measurements, star
     if setup.method.gate is None:
         return readings
     ordered = in_order(setup.method, readings.select(system.outputs))
-    found = run(replace(setup.method, gate=setup.method.pass_probability), system, ordered, start)
+    try:
+        found = run(replace(setup.method, gate=setup.method.pass_probability), system, ordered, start)
+    except (
+        SimulationError
+    ):  # the model cannot go where these readings are: it refuses none, and the trials count what that costs
+        return ordered
     return ordered.flagged(found.status == Status.OUTLIER, Status.OUTLIER)
 
 

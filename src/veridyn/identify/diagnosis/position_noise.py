@@ -210,7 +210,7 @@ def with_noise_as_cause(
 
 
 def beyond_noise(found: list[Mistake], fit: Fit, m: Motion, noise: Array | None, kind: str) -> list[Mistake]:
-    """The same mistakes without those of a kind that move every parameter less than noise of positions does: it may be all that they are."""
+    """The same mistakes without those of a kind that move parameters less than noise of positions does, which may be all they are."""
     large = _largest(fit, m, noise) if any(mistake.kind == kind for mistake in found) else {}
     most = max(large.values(), default=0.0)
     return [x for x in found if x.kind != kind or x.measured is None or x.measured.shift > most]
