@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,12 +13,15 @@ import veridyn as vd
 from identify.smooth_arm import NOISE, drawn, path, truth
 from veridyn.errors import DataError, IdentificationWarning
 from veridyn.identify.diagnosis.position_noise import (
+    beyond_noise,
     noise_behind,
     noise_bias,
     position_noise,
     with_position_noise,
 )
+from veridyn.identify.diagnosis.structure import LATE_FORCE
 from veridyn.identify.estimate import identify
+from veridyn.identify.found_cause import FoundCause, Mistake
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
@@ -179,6 +183,23 @@ def test_the_bias_is_foretold_and_instruments_are_proposed_which_have_none() -> 
     assert large.any() and np.allclose(foretold[large] / seen[large], 1.0, atol=0.25)
     instruments = errors(raw, 100.0, vd.estimators.Instrumental(reference=path()))  # and no warning
     assert np.sqrt(np.mean(instruments**2)) < 1.3
+
+
+def test_a_delay_that_moves_less_than_noise_of_positions_is_not_told_from_it() -> None:
+    motion = vd.motion(drawn(), recorded_noisy(100.0, 40), vd.Signals(lowpass=None))
+    fit = vd.identify(drawn(), motion, settings=vd.IdentifySettings(covariance="white", sampling=HOW), diagnose="off")
+    bias = noise_bias(fit, motion)
+    assert bias is not None
+    largest = float(np.max(np.abs(bias) / fit.sigma))
+
+    def late(shift: float) -> Mistake:
+        measured = FoundCause(cause=LATE_FORCE, place="forces", rank=1, shift=shift)
+        return replace(Mistake.of(LATE_FORCE, "late", "forces"), measured=measured)
+
+    less, more, other = late(0.9 * largest), late(1.1 * largest), Mistake.of("another", "cause", "q1")
+    noise = noise_behind([motion], HOW, fit.described.coordinates)
+    assert beyond_noise([less, more, other], fit, motion, noise, LATE_FORCE) == [more, other]
+    assert beyond_noise([less, other], fit, motion, None, LATE_FORCE) == [less, other]
 
 
 def test_where_nothing_is_known_of_noise_nothing_is_foretold() -> None:
