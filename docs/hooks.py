@@ -46,6 +46,7 @@ FLOORS = (
     "cli",
     "spatial",
     "symbolic",
+    "training",
     "settings",
     "progress",
     "errors",

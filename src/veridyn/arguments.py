@@ -46,6 +46,7 @@ Test = Callable[[Any], bool]
 ARRAY_PARTS = tuple(part for part in get_args(ArrayLike) if part not in (bool, int, float, str))
 MEASURED = ("veridyn.model.motion", "veridyn.model.experiment")  # what a machine did, and not what it is
 NUMERIC_KINDS = "biuf"  # of NumPy's kinds of arrays
+GENERATED = "<string>"  # the file of an __init__ that dataclasses wrote
 
 
 class ArgumentChecks:
@@ -119,14 +120,18 @@ class ArgumentChecks:
 class RecordChecks(ArgumentChecks):
     """The same for a dataclass: what its fields are, those of its bases among them. What a machine is made of is a fault of the model."""
 
-    def __init__(self, kind: type, arrays: bool) -> None:
+    def __init__(self, kind: type, arrays: bool, own: Collection[str] = ()) -> None:
         super().__init__(vars(kind)["__init__"], kind.__name__, arrays=arrays)
-        self.kind = kind
-        own = kind.__module__.startswith("veridyn.model.") and kind.__module__ not in MEASURED
-        self.error = ModelError if own else DataError
+        self.kind, self.own = kind, own
+        of_model = kind.__module__.startswith("veridyn.model.") and kind.__module__ not in MEASURED
+        self.error = ModelError if of_model else DataError
 
     def annotations(self) -> dict[str, Any]:
-        return {name: hint for name, hint in get_type_hints(self.kind).items() if name in (*self.names, *self.keywords)}
+        hints = get_type_hints(self.kind)
+        if self.verb.__code__.co_filename != GENERATED:  # one of its own takes more than its fields hold
+            hints |= get_type_hints(self.verb)
+        looked_at = {*self.names, *self.keywords} - {*self.own}
+        return {name: hint for name, hint in hints.items() if name in looked_at}
 
 
 def as_array(value: Any, where: str, shape: Sequence[int | None] | None = None) -> NDArray[np.float64]:
@@ -164,16 +169,18 @@ def checked_record(kind: type[K], *, arrays: bool = True) -> type[K]: ...
 
 
 @overload
-def checked_record(kind: None = None, *, arrays: bool = True) -> Callable[[type[K]], type[K]]: ...
+def checked_record(
+    kind: None = None, *, arrays: bool = True, own: Collection[str] = ()
+) -> Callable[[type[K]], type[K]]: ...
 
 
-def checked_record(kind: type[Any] | None = None, *, arrays: bool = True) -> Any:
+def checked_record(kind: type[Any] | None = None, *, arrays: bool = True, own: Collection[str] = ()) -> Any:
     """A dataclass whose fields are checked as the arguments of a verb are. Without `arrays`, those of numbers are left to the class, which
-    names their places in words of its own (:func:`as_array`)."""
+    names their places in words of its own (:func:`as_array`); so are those called `own`."""
     if kind is None:
-        return functools.partial(checked_record, arrays=arrays)
+        return functools.partial(checked_record, arrays=arrays, own=own)
     make: Any = kind.__init__
-    door = RecordChecks(kind, arrays)
+    door = RecordChecks(kind, arrays, own)
 
     @functools.wraps(make)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:

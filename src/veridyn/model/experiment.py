@@ -79,7 +79,7 @@ class Channel:
         return float(1.0 / np.median(np.diff(self.t))) if len(self.t) > 1 else float("nan")
 
 
-@checked_record(arrays=False)
+@checked_record(arrays=False, own=("channels",))
 @dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """Channels by name. `name` says where they come from and stands in every message about them.
@@ -99,12 +99,12 @@ class Experiment:
 
     def __post_init__(self) -> None:
         given = self.channels
-        other = None if isinstance(given, Mapping) else given
-        if other is None:
-            other = next((c for c in given.values() if not isinstance(c, Channel)), None)
-        if other is not None:
+        others = [c for c in given.values() if not isinstance(c, Channel)] if isinstance(given, Mapping) else [given]
+        if others:
             hint = "Experiment.from_arrays(t, values, units) makes channels of arrays, and veridyn.load_log reads them."
-            fault = Fault("these are no channels.", self.name, "a mapping of names to Channel", found_in(other), hint)
+            fault = Fault(
+                "these are no channels.", self.name, "a mapping of names to Channel", found_in(others[0]), hint
+            )
             raise DataError(fault)
         wrong = [key for key, channel in self.channels.items() if key != channel.name]
         if wrong:

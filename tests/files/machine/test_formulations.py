@@ -143,7 +143,7 @@ def test_a_car_of_a_few_lines() -> None:
     assert (car.name, car.formulation, car.car.tyre) == ("small car", "single_track", "magic")
     assert (car.parameters["mass"], car.parameters["rear"]) == (900.0, 1.4)
     assert prior_of(car, "front_stiffness") == PriorValue(15.0, 5.0, 2.0, 30.0)
-    assert prior_of(car, "height") == PriorValue(0.5, 0.0, 0.05, 0.8)
+    assert prior_of(car, "height") == PriorValue(0.5, 0.0, 0.005, 0.8)
     assert [car.parameters.names[k] for k in car.parameters.select("estimated")] == ["front_stiffness", "rear_friction"]
     assert uncertain(car) == ("front_stiffness",)
     assert [(s.name, s.on, s.quantum) for s in car.sensors] == [("gyro", "yaw_rate", 0.01)]

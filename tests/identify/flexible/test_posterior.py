@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from veridyn.arrays import Array
 from veridyn.identify.flexible.posterior import (
     ColouredPosterior,
     bounded,
@@ -47,9 +48,16 @@ def test_deviations_allow_for_memory():
     assert np.mean(inside) > 0.87
 
 
+def made(values: list[float], covariance: Array, evidence: float) -> ColouredPosterior:
+    noise = (1.0, 1.0, 1.0)
+    return ColouredPosterior(
+        values=np.array(values), covariance=covariance, noise=noise, converged=True, evidence=evidence
+    )
+
+
 def test_deviations_contain_the_choice_of_a_model():
     """Two models of equal evidence, one unknown of variance 1 each and 4 apart: 1 + ½ 4² about the first."""
-    one, other = (ColouredPosterior(np.array([x]), np.eye(1), (1.0, 1.0, 1.0), True, -3.0) for x in (2.0, 6.0))
+    one, other = (made([x], np.eye(1), -3.0) for x in (2.0, 6.0))
     best, share, found = most_likely([one, other])
     assert best == 0 and share.tolist() == [0.5, 0.5] and found.values == [2.0]
     np.testing.assert_allclose(found.covariance, [[9.0]])
@@ -67,7 +75,7 @@ def test_estimates_of_one_number_are_pooled():
 def test_a_measurement_more_of_one_number():
     """As the information of both, added."""
     C = np.array([[4.0, 1.0], [1.0, 2.0]])
-    found = with_measurement(ColouredPosterior(np.array([1.0, 2.0]), C, (1.0, 1.0, 1.0), True, 0.0), 1, 5.0, 0.5)
+    found = with_measurement(made([1.0, 2.0], C, 0.0), 1, 5.0, 0.5)
     A = np.linalg.inv(C) + np.diag([0.0, 4.0])
     np.testing.assert_allclose(found.covariance, np.linalg.inv(A))
     np.testing.assert_allclose(found.values, np.linalg.solve(A, np.linalg.solve(C, [1.0, 2.0]) + np.array([0.0, 20.0])))

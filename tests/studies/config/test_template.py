@@ -238,12 +238,14 @@ def test_the_kind_is_found_in_the_name_of_the_file(tmp_path: Path, header: bool)
     alone = template(tmp_path / "model.yaml", robot(), files[:1], tmp_path / "new.yaml", rate=100.0)
     if not header:
         assert "q.q3: q3 [rad]" in alone and "header: [q1, q2, q3]" in alone
+    else:
+        assert "q.q3: J3 [rad]" in alone and "not found, and needed: force.q1" in alone
 
 
 def test_names_of_motors_are_asked_for_where_there_is_a_transmission(tmp_path: Path) -> None:
     geared = replace(
         robot(), transmission=Transmission(("m2", "m3"), ("q2", "q3"), np.array([[0.1, 0.0], [0.05, 0.1]]))
     )
-    _, text = written(tmp_path, "t,a,b,c,d,e,f,g,h,k", geared)
+    _, text = written(tmp_path, "t,a,b,c,qd1,qd2,qd3,g,h,k", geared)
     missing = next(line for line in text.splitlines() if "not found, and needed" in line)
     assert "q.q1, q_motor.m2, (or q.q2), q_motor.m3, (or q.q3)" in missing and "force_motor.m2" in missing

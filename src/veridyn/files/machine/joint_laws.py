@@ -226,13 +226,13 @@ def save_isaac(
         raise DataError("a physics step is above zero.", where="step", found=f"{step:g}")
     refuse_to_replace(Path(path), overwrite)
     machine, softened = with_rigid_friction(machine.valued if isinstance(machine, Fit) else machine)
-    text = isaac_text(machine, step, () if draws is None else draws)
+    text = isaac_text(machine, step, draws)
     write_atomic(path, text.encode("utf-8"), overwrite)
     for sentence in (*_left_out(machine), *softened):
         warn(DataWarning, Fault(f"{Path(path).name}: {sentence}"))
 
 
-def isaac_text(machine: Machine, step: float, draws: Iterable[Array] = ()) -> str:
+def isaac_text(machine: Machine, step: float, draws: Sequence[Array] | Array | None = None) -> str:
     """The text of such a file."""
     laws = Carried.of(machine).joints
     _check(machine)
@@ -294,12 +294,14 @@ def _gains(own: Sequence[str], driving: Mapping[str, Controller]) -> dict[str, d
     return found
 
 
-def _ranges(machine: Machine, draws: Iterable[Array]) -> dict[str, dict[str, tuple[float, float]]]:
-    """For each word of Isaac Lab the range of each joint whose value differs from draw to draw."""
+def _ranges(machine: Machine, draws: Sequence[Array] | Array | None) -> dict[str, dict[str, tuple[float, float]]]:
+    """For each word of Isaac Lab the range of each joint whose value differs from draw to draw; nothing without draws."""
+    if draws is None or len(draws) == 0:
+        return {}
     sets = as_array(draws, "save_isaac, draws", (None, len(machine.parameters.names)))
     drawn = [Carried.of(machine.with_parameters(phi)).joints for phi in sets]
     found: dict[str, dict[str, tuple[float, float]]] = {}
-    for word, key in WORDS.items() if drawn else ():
+    for word, key in WORDS.items():
         for c in machine.coordinates:
             values = np.array([getattr(laws[c], word) for laws in drawn])
             if np.ptp(values) > 0.0:

@@ -29,7 +29,7 @@ SCALE_STEPS = 8  # of expectation maximisation
 NOISE_TURNS = 5  # iterations after which the noise stays as it was chosen
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ColouredPosterior:
     """Values and covariance of the parameters, the noise: s, τ (s) and w, and the log of the marginal likelihood.
 
@@ -101,7 +101,14 @@ def posterior(
     assert found is not None
     beyond = {} if low is None else beyond_bounds(free, low, found[2])
     moved = kept - free if beyond else np.zeros(len(p))
-    return ColouredPosterior(p, found[2] + np.outer(moved, moved), found[3], converged, -found[0], beyond)
+    return ColouredPosterior(
+        values=p,
+        covariance=found[2] + np.outer(moved, moved),
+        noise=found[3],
+        converged=converged,
+        evidence=-found[0],
+        beyond=beyond,
+    )
 
 
 def bounded(free: Array, covariance: Array, low: Array) -> Array:

@@ -219,6 +219,17 @@ def guesses(machine: Machine, table: LogTable) -> list[Guess]:
     return [*found, *_passive(machine, table), *_base(machine, table)]
 
 
+def guesses_by_file(machine: Machine, file: str, table: LogTable) -> list[Guess]:
+    """The same of columns that do not say what they measure, J1, J2, …, by the name of their file, pos_read_data.csv."""
+    within = {f"{file}/{name}": name for name in table.columns}
+    columns, units, texts = (
+        {long: held[name] for long, name in within.items() if name in held}
+        for held in (table.columns, table.units, table.texts)
+    )
+    found = guesses(machine, LogTable(columns, units, texts))
+    return [replace(g, column=within[g.column], why=g.why.replace(f"{file}/", "")) for g in found]
+
+
 def position_guesses(machine: Machine, seen: Survey, kind: str = "q") -> list[Guess]:
     """Which columns of a log hold positions of the machine's coordinates, or their forces with `kind` "force"."""
     time = "" if seen.clocks else time_column(seen.columns)

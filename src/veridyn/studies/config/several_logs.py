@@ -6,14 +6,14 @@ from, and the last is judged by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from veridyn.arrays import Array
 from veridyn.errors import FileError
 from veridyn.files.access import ARRAYS
 from veridyn.files.log.load import Survey
 from veridyn.model.machine import Machine
-from veridyn.studies.config.guessing import LogTable, guesses, time_column
+from veridyn.studies.config.guessing import LogTable, guesses, kind_of, time_column
 
 LISTED = 6  # columns that a message names
 MOST_SHOWN = 40  # columns that a message lists of a log of which none is recognised
@@ -25,13 +25,20 @@ def are_recordings(machine: Machine, seen: Sequence[Survey], rate: float | None 
         return False
     if any(s.clocks for s in seen):
         return True
-    own = []
+    own: list[set[str]] = []
     for s in seen:
         time = "" if rate is not None else time_column(s.columns)
         table = LogTable({n: x for n, x in s.columns.items() if n != time}, s.units, s.texts)
         # A file with one column alone holds the clock, or all joints below each other.
         own.append({g.channel for g in guesses(machine, table)} if len(s.columns) > 1 else set[str]())
+    measured = [kind_of(s.file.stem) for s in seen]
+    if None not in measured and len(set(measured)) == len(seen) and all(len(_kinds(x)) < 2 for x in own):
+        return False  # positions.txt and torques.txt, of one kind each: their names say what columns of one name are
     return any(a & b for k, a in enumerate(own) for b in own[:k])
+
+
+def _kinds(channels: Iterable[str]) -> set[str]:
+    return {channel.partition(".")[0] for channel in channels}
 
 
 def refuse_parts(parts: Mapping[str, Survey]) -> None:

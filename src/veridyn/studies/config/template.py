@@ -26,6 +26,7 @@ from veridyn.studies.config.guessing import (
     Guess,
     LogTable,
     guesses,
+    guesses_by_file,
     kind_of,
     named_by_file,
     rotor_lines,
@@ -65,7 +66,10 @@ def template(
     if rate is not None or seen[0].clocks:
         clocks = set()
     time = next(iter(clocks), "") if spread is None else ""
-    found = guesses(machine, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
+    table = LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts)
+    found = guesses(machine, table)
+    if not found and spread is None:
+        found = guesses_by_file(machine, seen[0].file.stem, table)
     if not found and seen[0].has_header:
         raise nothing_found(machine, columns, [s.file.name for s in seen])
     if apart:
