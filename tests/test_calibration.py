@@ -192,9 +192,11 @@ def test_workers_of_dask_change_nothing() -> None:
 
     alone = numbers(None)
     with ThreadPoolExecutor(3) as pool:
-        assert numbers(pool) == pytest.approx(alone, rel=1e-9)
+        assert numbers(pool) == pytest.approx(
+            alone, rel=1e-9, nan_ok=True
+        )  # figures of dry friction, which this case has none of
     with (
         LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        assert numbers(client.get_executor(pure=False)) == pytest.approx(alone, rel=1e-9)
+        assert numbers(client.get_executor(pure=False)) == pytest.approx(alone, rel=1e-9, nan_ok=True)

@@ -38,12 +38,14 @@ def session(study: Path):
 def test_the_last_estimate_is_that_of_the_whole_log(session, study):
     tracker: FitTracker = session.tracker
     loaded = load_study(study)
-    log = Preparing(loaded, tracker._machine, Recordings(loaded), lambda *_: None).mended[0].pieces[0]
+    work = Preparing(loaded, tracker._machine, Recordings(loaded), lambda *_: None)
+    log, lowpass = work.mended[0].pieces[0], work.lowpass()[1]
+    sampling = replace(work.samplings(work.motions(lowpass)[0], [], lowpass)[0], drop={}, trim=0)
     whole = motion(tracker._machine, log, tracker._builder.signals)
     reach = tracker._builder.reach
     used = tracker._builder.size * session.feed.last
     part = whole[reach : reach + used]
-    batch = vd.identify(tracker._machine, part, "wls")
+    batch = vd.identify(tracker._machine, part, "wls", settings=vd.IdentifySettings(sampling=sampling))  # the study's
     assert tracker.factors.samples == sum(row.samples for row in batch.rows)
     live = dict(zip(tracker.structure.names, tracker._estimate()[0], strict=True))
     off = [abs(live[n] - v) / s for n, v, s in zip(batch.names, batch.values, batch.sigma, strict=True)]

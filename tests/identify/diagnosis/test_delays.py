@@ -21,6 +21,7 @@ def test_delays_of_each_row_are_found(seconds: tuple[float, float, float]) -> No
     # A delay of 5 ms is one sample; friction, whose steps the filter rounds, leaves some.
     assert [found.seconds[c] for c in JOINTS] == pytest.approx(seconds, abs=0.004)
     assert found.after < 0.6 * found.before
+    assert found.confirmed == JOINTS  # taken out as a whole, beside each other
 
 
 def test_data_without_delay_have_none() -> None:

@@ -51,3 +51,16 @@ def test_what_one_stretch_alone_shows_does_not_pass() -> None:
 def test_a_log_of_one_memory_says_nothing() -> None:
     assert held_out_fall(*equations(1), memory=20.0) is None
     assert not lowers_error(*equations(1, 1.0), memory=20.0)
+
+
+def test_blocks_with_much_motion_count_as_those_with_little() -> None:
+    """One block in ten moves thirty times as much: what lowers the error of every block by as large a share lowers it alike."""
+    rng = np.random.default_rng(5)
+    W, S = rng.normal(size=(400, 2, 5)), rng.normal(size=(400, 2, 1))
+    S[:40] *= 30.0
+    y = W @ np.arange(1.0, 6.0) + 2.0 * S[:, :, 0] + 0.01 * rng.normal(size=(400, 2))
+    assert not lowers_error(W, y, S) and lowers_error(W, y, S, alike=True)
+    assert sum(lowers_error(*equations(seed), alike=True) for seed in range(200)) <= 8
+    W, y, S = equations(3)
+    here = np.arange(len(y)) < len(y) // BLOCKS
+    assert not lowers_error(W, y + np.where(here[:, None], 1.5 * S[:, :, 0], 0.0), S, alike=True)

@@ -104,7 +104,7 @@ def test_noise_of_positions_is_in_the_deviations() -> None:
 def test_without_noise_of_positions_it_is_gauss_markov() -> None:
     """Section 5, δ ≈ 0: with exact positions the cost is that of (9), and the trajectory as unknowns moves nothing: values and covariance
     are those of Gauss and Markov, (9) and (10), written out for noise that is white in time and shared by the drives."""
-    d = averaged_data(truth(), record(0, length=0.0), "all", Likelihood(0.1))[0]
+    d = averaged_data(truth(), record(0, length=0.0), "all", Likelihood(0.1, order=0))[0]
     both = jointly(replace(d, position_noise=(1e-9) ** 2 * np.eye(4)), 5)
     A, inverse = d.plant.regressor(d.filtered(5)), np.linalg.inv(d.force_noise.news)
     P = np.linalg.inv(np.einsum("trp,rs,tsq", A, inverse, A))

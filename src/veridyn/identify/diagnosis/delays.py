@@ -60,7 +60,35 @@ def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sam
             break
         seconds = {c: d + step.seconds[c] for c, d in found.seconds.items()}
         found = replace(found, seconds=seconds, after=min(step.before, step.after), sigma=step.sigma)
-    return found
+    return replace(found, confirmed=_confirmed(machine, motions, rows, _without_masks(sampling), found))
+
+
+def _confirmed(
+    machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, found: Delays
+) -> tuple[str, ...]:
+    """The coordinates whose delay, taken out as a whole, lowers the error where it was not fitted, all others being taken out.
+
+    What it changes of the force is one column, which the parameters of other stretches may scale: what is left of large delays to first
+    order is no part of it, nor what the delays of other rows leave.
+    """
+    if not any(found.seconds.values()):
+        return ()
+    e = evidence(machine, without_delays(machine, motions, found.seconds), rows, sampling)
+    recorded = evidence(machine, without_delays(machine, motions, found.seconds, moved=False), rows, sampling)
+    equations, names = e.equations(), machine.coordinates
+    assert e.motion.forces is not None and recorded.motion.forces is not None  # delays are those of forces
+    left = equations.solved()[1]
+    weight = 1.0 / np.maximum(np.sqrt(np.mean(left**2, axis=1)), np.finfo(float).tiny)  # of the rows
+    memory = left.shape[1] / float(independent(left).min())
+    W, confirmed = (equations.W * weight[:, None, None]).transpose(1, 0, 2), []
+    for c in found.seconds:
+        j, k = e.rows.index(c), names.index(c)
+        change = np.zeros_like(left)
+        change[j] = (recorded.motion.forces[:, k] - e.motion.forces[:, k]) / equations.sizes[j]
+        y = (equations.y + change) * weight[:, None]
+        if change.any() and lowers_error(W, y.T, (change * weight[:, None]).T[:, :, None], memory, alike=True):
+            confirmed.append(c)
+    return tuple(confirmed)
 
 
 def late_forces(e: Evidence, late: Delays) -> Replacement | None:
@@ -112,10 +140,8 @@ def _step(e: Evidence) -> Delays:
         nothing = dict.fromkeys(measured, 0.0)
         return Delays(nothing, before, before, dict.fromkeys(measured, float("inf")))
     memory = y.shape[1] / float(independent(left).min())
-    W, y, S = W.transpose(1, 0, 2), y.T, S.transpose(1, 0, 2)
-    projected = Projected.of(W, y)
-    rest = projected.beside(S)
-    confirmed = [c for k, c in enumerate(measured) if lowers_error(W, y, S[:, :, k : k + 1], memory)]
+    projected = Projected.of(W.transpose(1, 0, 2), y.T)
+    rest = projected.beside(S.transpose(1, 0, 2))
     flat = rest.reshape(-1, len(measured))
     spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(flat.T @ flat)), 0.0) * memory * projected.variance_beside(rest))
     return Delays(
@@ -123,12 +149,16 @@ def _step(e: Evidence) -> Delays:
         before,
         share(left / weight[:, None]),
         dict(zip(measured, spread.tolist(), strict=True)),
-        tuple(confirmed),
     )
 
 
-def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping[str, float]) -> list[Motion]:
-    """The motions with forces moved to when they acted; the ends, where nothing was recorded, are cut off."""
+def without_delays(
+    machine: Machine, motions: Sequence[Motion], seconds: Mapping[str, float], *, moved: bool = True
+) -> list[Motion]:
+    """The motions with forces moved to when they acted; the ends, where nothing was recorded, are cut off.
+
+    `moved`: otherwise the same samples with the forces as they are.
+    """
     longest = max((abs(d) for d in seconds.values()), default=0.0)
     out = []
     for m in motions:
@@ -136,7 +166,7 @@ def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping
             out.append(m)
             continue
         forces = m.forces.copy()
-        for c, d in seconds.items():
+        for c, d in seconds.items() if moved else ():
             k = machine.coordinates.index(c)
             forces[:, k] = np.interp(m.t + d, m.t, m.forces[:, k])
         inside = (m.t >= m.t[0] + longest) & (m.t <= m.t[-1] - longest)

@@ -24,17 +24,21 @@ STANDARD_ERRORS = (
 )
 
 
-def lowers_error(W: Array, y: Array, S: Array, memory: float = 1.0) -> bool:
+def lowers_error(W: Array, y: Array, S: Array, memory: float = 1.0, *, alike: bool = False) -> bool:
     """Whether columns S (N, R, k) lower the held-out error of equations W φ = y, (N, R, p) and (N, R), weighed alike, beyond chance.
 
-    `memory`: samples over which the noise of the equations is correlated.
+    `memory`: samples over which the noise of the equations is correlated. `alike`: as for :func:`held_out_fall`.
     """
-    found = held_out_fall(W, y, S, memory)
+    found = held_out_fall(W, y, S, memory, alike=alike)
     return found is not None and found.exceeds(STANDARD_ERRORS)
 
 
-def held_out_fall(W: Array, y: Array, S: Array, memory: float = 1.0) -> Fall | None:
-    """By how much, with the standard error of that; None where the log is too short for two blocks."""
+def held_out_fall(W: Array, y: Array, S: Array, memory: float = 1.0, *, alike: bool = False) -> Fall | None:
+    """By how much, with the standard error of that; None where the log is too short for two blocks.
+
+    `alike`: the mean fall of the blocks as a share of the error of each, so that what lowers a block with much motion as much as one with
+    little does not scatter as their motion does.
+    """
     count = int(min(BLOCKS, len(y) // max(1.0, MEMORIES * memory)))
     if count < FEWEST_BLOCKS:
         return None
@@ -48,7 +52,7 @@ def held_out_fall(W: Array, y: Array, S: Array, memory: float = 1.0) -> Fall | N
             x = np.append(-_solved(total - own, columns), 1.0)
             at = np.append(columns, -1)
             out[b] = x @ own[np.ix_(at, at)] @ x
-    return fall(without, with_columns)
+    return fall(np.ones(count), with_columns / without) if alike and without.all() else fall(without, with_columns)
 
 
 def _solved(G: Array, columns: np.ndarray) -> Array:
