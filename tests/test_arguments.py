@@ -3,15 +3,17 @@
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 import veridyn as vd
+from veridyn.argument_words import expected_of
 from veridyn.arguments import ArgumentChecks, checked, kind_test
 from veridyn.errors import Fault
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
@@ -239,6 +241,26 @@ def test_annotations_become_tests() -> None:
     )
     pairs = kind_test(list[tuple[str, vd.Motion]])
     assert pairs is not None and pairs([("a", motion)]) and not pairs([("a", log)]) and not pairs([("a",)])
+
+
+def test_arrays_are_known_by_any_name_of_numpy() -> None:
+    """A union up to NumPy 2.4, and a name for one from 2.5 on, alone and among others."""
+    for hint in (ArrayLike, ArrayLike | None, ArrayLike | Callable[[float], ArrayLike]):
+        test = kind_test(hint)
+        assert test is not None and test([1.0]) and test(2) and not test(b"x") and not test("x") and not test(1j)
+        assert expected_of(hint).startswith("an array of numbers")
+    words = kind_test(Sequence[str])
+    assert words is not None and words(np.array(["a"])) and not words(np.array(["a", 1.0], dtype=object))
+
+
+def test_records_are_checked_as_their_own_init_says() -> None:
+    """Its fields hold arrays, and it takes None."""
+    assert vd.spatial.Placement(None, [1.0, 0.0, 0.0]).rotation.tolist() == np.eye(3).tolist()
+    with pytest.raises(vd.errors.VeridynError, match=r"argument 'rotation'.*\n.*found the text 'x'"):
+        vd.spatial.Placement("x")  # pyright: ignore[reportArgumentType]
+    for wrong in (None, 5, {"q": None}):
+        with pytest.raises(vd.errors.DataError, match="these are no channels"):
+            vd.Experiment(wrong)  # pyright: ignore[reportArgumentType]
 
 
 def test_arrays_that_are_none_are_named_by_the_types_that_hold_them() -> None:

@@ -7,6 +7,7 @@ value at every parameter; the quick form draws some of them, other ones for each
 from __future__ import annotations
 
 import inspect
+import random
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -125,9 +126,9 @@ def answer(call: Call, name: str, value: Any) -> str:
 
 def tried(call: Call, few: bool) -> Iterator[tuple[str, str]]:
     """Parameter and value, by their words."""
-    rng = np.random.default_rng(len(call.name))
+    rng = random.Random(call.name)
     for name in parameters_of(call):
-        for word in rng.permutation(list(WRONG))[: FEW if few else None].tolist():
+        for word in rng.sample(list(WRONG), FEW if few else len(WRONG)):
             yield name, word
 
 

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 LONGEST_TEXT = 60  # characters of a value that are shown in a message
 LISTED = 4  # names that are shown of a table or mapping
 LARGEST_WHOLE = 2**63 - 1  # that a machine's word holds
-ARRAY_PARTS = get_args(ArrayLike)
+# What numpy.typing.ArrayLike is made of: a union up to NumPy 2.4, a name for one from 2.5 on.
+ARRAY_PARTS = (ArrayLike, *get_args(ArrayLike), complex, bytes, str)
 MACHINES = {"Machine"}
 LOGS = {"Motion", "Experiment"}
 INNER_FORMS = ("a Tree", "a Formulated")
@@ -59,13 +60,22 @@ def expected_of(hint: Any) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+def is_array(hint: Any) -> bool:
+    """Whether an annotation is that of an array, or one of the names that numpy.typing.ArrayLike is made of."""
+    origin = get_origin(hint)
+    named = getattr(origin, "__module__", "").startswith("numpy._typing")
+    return origin is np.ndarray or named or (hint in ARRAY_PARTS and hint is not str)
+
+
 def _words(hint: Any) -> list[str]:
+    if hint is ArrayLike or (is_array(hint) and get_origin(hint) is not None):
+        return ["an array of numbers"]
     hint = getattr(hint, "__value__", hint)
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _words(args[0])
     if origin in (Union, types.UnionType):
-        if any("_SupportsArray" in f"{part}" for part in args):  # ArrayLike is a union of its own
+        if any(part is ArrayLike or "_SupportsArray" in f"{part}" for part in args):  # ArrayLike is a union of its own
             args = (np.ndarray, *(part for part in args if part not in ARRAY_PARTS))
         return [word for part in args for word in _words(part)]
     if origin is Literal:

@@ -35,7 +35,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.argument_words import LARGEST_WHOLE, expected_of, found_in, hint_for, is_no
+from veridyn.argument_words import LARGEST_WHOLE, expected_of, found_in, hint_for, is_array, is_no
 from veridyn.errors import DataError, Fault, ModelError, VeridynError
 from veridyn.settings import Settings, names
 
@@ -43,7 +43,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 K = TypeVar("K")
 Test = Callable[[Any], bool]
-ARRAY_PARTS = tuple(part for part in get_args(ArrayLike) if part not in (bool, int, float, str))
 MEASURED = ("veridyn.model.motion", "veridyn.model.experiment")  # what a machine did, and not what it is
 NUMERIC_KINDS = "biuf"  # of NumPy's kinds of arrays
 GENERATED = "<string>"  # the file of an __init__ that dataclasses wrote
@@ -204,6 +203,9 @@ def classes_in(hint: Any) -> set[str]:
 
 def kind_test(hint: Any) -> Test | None:
     """What a value of an annotation passes; None where anything may be given, or where the verb checks it in words of its own."""
+    if is_array(hint):
+        of_complex = "complex" in f"{get_args(hint)}" and hint != ArrayLike
+        return _holds_complex if of_complex else _holds_numbers
     hint = getattr(hint, "__value__", hint)  # of an alias
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -220,8 +222,6 @@ def kind_test(hint: Any) -> Test | None:
         return _is_whole
     if hint is bool:
         return _is_truth
-    if _is_array(hint, origin):
-        return _holds_complex if "complex" in f"{hint}" else _holds_numbers
     if origin is None and isinstance(hint, type):
         return _of_class(hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -236,8 +236,8 @@ def kind_test(hint: Any) -> Test | None:
 
 
 def _any_of(hints: Sequence[Any]) -> Test | None:
-    if any(_is_array(h, get_origin(h)) for h in hints):  # ArrayLike is a union of its own
-        others = [h for h in hints if h is not str and not _is_array(h, get_origin(h))]
+    if any(is_array(h) for h in hints):  # ArrayLike is a union of its own
+        others = [h for h in hints if h is not str and not is_array(h)]
         rest = [test for test in map(kind_test, others) if test is not None]
         return lambda value: _holds_numbers(value) or any(test(value) for test in rest)
     if any(isinstance(h, type) and issubclass(h, Settings) for h in hints) and str in hints:
@@ -308,8 +308,8 @@ def _listed(inner: Test | None, origin: type) -> Test:
         if isinstance(value, list | tuple | range | set | frozenset):
             return inner is None or all(inner(entry) for entry in value)
         if isinstance(value, np.ndarray):
-            first = value.flat[0] if value.size else value.dtype.type()
-            return value.ndim > 0 and (inner is None or inner(first))
+            entries = value.flat if value.dtype.kind == "O" else value.flat[:1] if value.size else [value.dtype.type()]
+            return value.ndim > 0 and (inner is None or all(inner(entry) for entry in entries))
         named = isinstance(value, Mapping) and inner is not None and not all(inner(key) for key in value)
         return isinstance(value, origin) and not isinstance(value, str | bytes) and _lists(value) and not named
 
@@ -321,18 +321,13 @@ def _lists(value: Any) -> bool:
     return type(value).__name__ != "Experiment"
 
 
-def _is_array(hint: Any, origin: Any) -> bool:
-    """An array, or one of the names that numpy.typing.ArrayLike is made of."""
-    return origin is np.ndarray or getattr(origin, "__module__", "").startswith("numpy._typing") or hint in ARRAY_PARTS
-
-
 def _anything(value: Any) -> bool:
     return True
 
 
 def _has_array(hint: Any) -> bool:
-    hint = getattr(hint, "__value__", hint)
-    return _is_array(hint, get_origin(hint)) or any(_has_array(part) for part in get_args(hint))
+    hint = getattr(hint, "__value__", hint) if not is_array(hint) else hint
+    return is_array(hint) or any(_has_array(part) for part in get_args(hint))
 
 
 def _is_number(value: Any) -> bool:
@@ -356,7 +351,8 @@ def _is_truth(value: Any) -> bool:
 
 def _holds_complex(value: Any) -> bool:
     """Whether an array of complex numbers can be made of it."""
-    return isinstance(value, numbers.Complex) or np.iscomplexobj(value) or _holds_numbers(value)
+    listed = isinstance(value, np.ndarray | Sequence) and not isinstance(value, str | bytes)
+    return isinstance(value, numbers.Complex) or _holds_numbers(value) or (listed and _converts(value, np.complex128))
 
 
 def _holds_numbers(value: Any) -> bool:
@@ -372,9 +368,9 @@ def _holds_numbers(value: Any) -> bool:
     return any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__dlpack__"))
 
 
-def _converts(value: Any) -> bool:
+def _converts(value: Any, kind: type[np.number] = np.float64) -> bool:
     try:
-        np.asarray(value, dtype=np.float64)
+        np.asarray(value, dtype=kind)
     except (TypeError, ValueError):
         return False
     return True

@@ -296,9 +296,10 @@ def _gains(own: Sequence[str], driving: Mapping[str, Controller]) -> dict[str, d
 
 def _ranges(machine: Machine, draws: Sequence[Array] | Array | None) -> dict[str, dict[str, tuple[float, float]]]:
     """For each word of Isaac Lab the range of each joint whose value differs from draw to draw; nothing without draws."""
-    if draws is None or len(draws) == 0:
+    where = "save_isaac, draws"
+    if draws is None or as_array(draws, where).size == 0:
         return {}
-    sets = as_array(draws, "save_isaac, draws", (None, len(machine.parameters.names)))
+    sets = as_array(draws, where, (None, len(machine.parameters.names)))
     drawn = [Carried.of(machine.with_parameters(phi)).joints for phi in sets]
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for word, key in WORDS.items():

@@ -221,13 +221,12 @@ def guesses(machine: Machine, table: LogTable) -> list[Guess]:
 
 def guesses_by_file(machine: Machine, file: str, table: LogTable) -> list[Guess]:
     """The same of columns that do not say what they measure, J1, J2, …, by the name of their file, pos_read_data.csv."""
-    within = {f"{file}/{name}": name for name in table.columns}
-    columns, units, texts = (
-        {long: held[name] for long, name in within.items() if name in held}
-        for held in (table.columns, table.units, table.texts)
-    )
+    head = f"{file}/"
+    columns = {head + name: x for name, x in table.columns.items()}
+    units = {head + name: unit for name, unit in table.units.items()}
+    texts = {head + name: text for name, text in table.texts.items()}
     found = guesses(machine, LogTable(columns, units, texts))
-    return [replace(g, column=within[g.column], why=g.why.replace(f"{file}/", "")) for g in found]
+    return [replace(g, column=g.column.removeprefix(head), why=g.why.replace(head, "")) for g in found]
 
 
 def position_guesses(machine: Machine, seen: Survey, kind: str = "q") -> list[Guess]:
