@@ -54,6 +54,14 @@ def test_the_same_path_recorded_again_is_held_out() -> None:
     assert held_out_share([a], [again]) > 0.99
 
 
+def test_a_path_repeated_by_coarse_encoders_is_held_out_where_currents_differ() -> None:
+    """Whole counts of an encoder are the same now and then, in motion too; the current of the drive is that of its own recording."""
+    t = 0.01 * np.arange(1000)
+    q = np.round(100.0 * np.sin(t)[:, None])
+    a, b = (Motion(t, q, q, q, signals={"current": np.cos(t) + 0.01 * k * np.sin(7.0 * t)}) for k in (0, 1))
+    assert held_out_share([a], [b]) > 0.98 and held_out_share([a], [a]) == 0.0
+
+
 def test_samples_that_the_fit_left_out_are_held_out() -> None:
     """As speeds: leaves them out: slow ones are fitted, fast ones of the same log judge."""
     study = small_study()

@@ -48,7 +48,8 @@ def held_out_share(
     learned: Sequence[Mask] | None = None,
     judged: Sequence[Mask] | None = None,
 ) -> float:
-    """Share of the validation samples, 0 to 1, that no training motion has: at the same time, with the same coordinates.
+    """Share of the validation samples, 0 to 1, that no training motion has: at the same time, with the same coordinates,
+    forces and signals.
 
     `learned`, `judged`: which samples of each motion are used, all if left out. Two logs that have nothing but samples at rest in common
     are two recordings.
@@ -79,10 +80,15 @@ def _shared(m: Motion, other: Motion, used: Mask) -> Mask:
     span = np.ptp(m.q, axis=0)
     small = SAME_VALUE * np.where(span > 0.0, span, 1.0)
     same = (other.t[at] == m.t) & (np.abs(other.q[at] - m.q) <= small).all(axis=1)
-    if m.forces is not None and other.forces is not None:
-        one, two = np.nan_to_num(m.forces), np.nan_to_num(other.forces[at])
-        width = np.ptp(one, axis=0)
-        same &= (np.abs(one - two) <= SAME_VALUE * np.where(width > 0.0, width, 1.0)).all(axis=1)
+    pairs = [
+        (m.forces, other.forces),
+        *((m.signals[name], other.signals[name]) for name in m.signals.keys() & other.signals.keys()),
+    ]
+    for own, others in pairs:
+        if own is not None and others is not None:
+            one, two = (np.nan_to_num(x).reshape(len(m), -1) for x in (own, others[at]))
+            width = np.ptp(one, axis=0)
+            same &= (np.abs(one - two) <= SAME_VALUE * np.where(width > 0.0, width, 1.0)).all(axis=1)
     moving = np.zeros(len(m), dtype=bool)
     moving[1:] = same[:-1] & (np.abs(np.diff(m.q, axis=0)) > small).any(axis=1)
     return same & used[at] if (same & moving).any() else np.zeros(len(m), dtype=bool)
