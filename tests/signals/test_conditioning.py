@@ -245,8 +245,10 @@ def test_what_was_cut_off_stands_in_the_fit() -> None:
 
 
 def test_a_trim_that_is_no_time_is_refused() -> None:
+    with pytest.raises(
+        vd.errors.DataError, match=r"'trim': it is of another kind .*\nExpected a number or 'auto', found None"
+    ):
+        vd.Signals(trim=None)  # pyright: ignore[reportArgumentType]
     for wrong in ("long", -1.0, np.nan):
         with pytest.raises(vd.errors.DataError, match=r"trim: it is no time\.\nExpected seconds, 0 or more, or 'auto'"):
             vd.Signals(trim=wrong)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(vd.errors.DataError, match=r"argument 'trim'.*\n.*a number or 'auto', found None"):
-        vd.Signals(trim=None)  # pyright: ignore[reportArgumentType]
