@@ -91,10 +91,20 @@ def test_identify_on_a_gpu_gives_the_same_fit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(on_gpu, "open_gpu", NumpyProcessor)
     machine = arm()
     m = measured(machine, SAMPLES)
-    true, found = vd.identify(machine, m), vd.identify(machine, m, settings=vd.IdentifySettings(device="cuda"))
+    white, card = vd.IdentifySettings(covariance="white"), vd.IdentifySettings(covariance="white", device="cuda")
+    true, found = vd.identify(machine, m, settings=white), vd.identify(machine, m, settings=card)
     assert found.names == true.names
     np.testing.assert_allclose(found.values, true.values, atol=1e-8 * true.sigma.min())
     np.testing.assert_allclose(found.sigma, true.sigma, rtol=1e-8)
+
+
+def test_a_noise_that_is_searched_is_the_same_but_for_where_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_gpu, "open_gpu", NumpyProcessor)
+    machine = arm()
+    m = measured(machine, SAMPLES)
+    true, found = vd.identify(machine, m), vd.identify(machine, m, settings=vd.IdentifySettings(device="cuda"))
+    np.testing.assert_allclose(found.values, true.values, atol=1e-8 * true.sigma.min())
+    np.testing.assert_allclose(found.sigma, true.sigma, rtol=0.01)  # a hundredth of a deviation decides nothing
 
 
 def test_methods_that_need_single_equations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
