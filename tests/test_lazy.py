@@ -27,6 +27,8 @@ MODULES = [
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_listed_name_is_there_and_is_the_one_of_its_home(module: str) -> None:
+    if module in ("veridyn.jax", "veridyn.torch"):  # extras: their doors load the library
+        pytest.importorskip(module.split(".")[1])
     door = importlib.import_module(module)
     assert dir(door) == sorted(listed(module)) == door.__all__
     for name, (home, own) in listed(module).items():

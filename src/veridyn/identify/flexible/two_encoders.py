@@ -120,8 +120,8 @@ def identify_flexible(
             measured = with_measurement(fit.estimate, 3, mean, sigma)
             low = at_least(len(measured.values))
             held = np.maximum(measured.values, low)
-            values = held if measured.beyond else bounded(measured.values, measured.covariance, low)
-            fits[c] = replace(fit, estimate=replace(measured, values=values))
+            resisting = held if measured.beyond else bounded(measured.values, measured.covariance, low)
+            fits[c] = replace(fit, estimate=replace(measured, values=resisting))
     made = by_sensors | {c: replace(fits[c], ripple=_ripple(fits[c], r)) for c, r in chosen.items()}
     return FlexibleFit(machine, {c: made[c] for c in sensors}, delay, delay_sigma, chance if by_encoders else 1.0)
 
