@@ -115,8 +115,8 @@ class StateQuantity(Protocol):
         ...
 
 
-class Readings(Protocol):
-    """What sensors read, y = h(q, q̇, q̈) without noise, and its derivatives; `owner` (m,) numbers the sensor of each output."""
+class Outputs(Protocol):
+    """What is read, by name and unit, and by which sensor; `owner` (m,) numbers the sensor of each output."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -126,6 +126,11 @@ class Readings(Protocol):
     def sensors(self) -> tuple[Sensor, ...]: ...
     @property
     def owner(self) -> tuple[int, ...]: ...
+
+
+class Readings(Outputs, Protocol):
+    """What sensors read, y = h(q, q̇, q̈) without noise, and its derivatives."""
+
     @property
     def bias(self) -> Array: ...
     @property

@@ -18,8 +18,8 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.compiled import kept
+from veridyn.mechanics.formulation import Outputs
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.health import Repeats
 from veridyn.observe.measurements import MISSING, USED, Codes, Measurements, Status
 from veridyn.signals.outliers import AROUND, HELD_SHARE, SHORTEST_FREEZE, hangs
@@ -34,19 +34,6 @@ SUSPECT_SHARE = 1.0 / AROUND  # of its readings, which an output that is never a
 FROZEN = int(Status.FROZEN)  # as a plain number, for machine code
 FORGETTING = 1.0 / (10 * AROUND)  # of what is known of its repeats, at each reading
 RUN_FORGETTING = 1.0 / 32.0  # of the share of values that are held, at each new value
-
-
-class Outputs(Protocol):
-    """What is read, by name and unit, and by which sensor."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def units(self) -> tuple[str, ...]: ...
-    @property
-    def sensors(self) -> tuple[Sensor, ...]: ...
-    @property
-    def owner(self) -> tuple[int, ...]: ...
 
 
 class RepeatCheck(Protocol):

@@ -278,10 +278,8 @@ def _screened(setup: ObserverSetup, system: System, readings: Measurements, star
     ordered = in_order(setup.method, readings.select(system.outputs))
     try:
         found = run(replace(setup.method, gate=setup.method.pass_probability), system, ordered, start)
-    except (
-        SimulationError
-    ):  # the model cannot go where these readings are: it refuses none, and the trials count what that costs
-        return ordered
+    except SimulationError:
+        return ordered  # the model cannot go where these readings are: it refuses none, and the trials count what that costs
     return ordered.flagged(found.status == Status.OUTLIER, Status.OUTLIER)
 
 

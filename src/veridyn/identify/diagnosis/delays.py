@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import Cause
 from veridyn.identify.diagnosis.columns import independent, share
 from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence
@@ -78,8 +79,7 @@ def _confirmed(
     equations, names = e.equations(), machine.coordinates
     assert e.motion.forces is not None and recorded.motion.forces is not None  # delays are those of forces
     left = equations.solved()[1]
-    weight = 1.0 / np.maximum(np.sqrt(np.mean(left**2, axis=1)), np.finfo(float).tiny)  # of the rows
-    memory = left.shape[1] / float(independent(left).min())
+    weight, memory = _row_weights(left), _memory(left)
     W, confirmed = (equations.W * weight[:, None, None]).transpose(1, 0, 2), []
     for c in found.seconds:
         j, k = e.rows.index(c), names.index(c)
@@ -89,6 +89,16 @@ def _confirmed(
         if change.any() and lowers_error(W, y.T, (change * weight[:, None]).T[:, :, None], memory, alike=True):
             confirmed.append(c)
     return tuple(confirmed)
+
+
+def _row_weights(left: Array) -> Array:
+    """One over the rms of what is left of each row (R, N)."""
+    return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(left**2, axis=1)), np.finfo(float).tiny), dtype=np.float64)
+
+
+def _memory(left: Array) -> float:
+    """Samples over which what is left of the rows (R, N) is correlated, of the row with the longest."""
+    return left.shape[1] / float(independent(left).min())
 
 
 def late_forces(e: Evidence, late: Delays) -> Replacement | None:
@@ -128,8 +138,7 @@ def _step(e: Evidence) -> Delays:
         return Delays({})
     equations = e.equations()
     own = equations.solved()[1]
-    before = share(own)
-    weight = 1.0 / np.maximum(np.sqrt(np.mean(own**2, axis=1)), np.finfo(float).tiny)  # of the rows
+    before, weight = share(own), _row_weights(own)
     late = np.zeros((len(e.rows), len(e.motion), len(measured)))
     for k, row in enumerate(measured):
         j = e.rows.index(row)
@@ -139,7 +148,7 @@ def _step(e: Evidence) -> Delays:
     if np.abs(seconds).max() > LONGEST_DELAY_S:
         nothing = dict.fromkeys(measured, 0.0)
         return Delays(nothing, before, before, dict.fromkeys(measured, float("inf")))
-    memory = y.shape[1] / float(independent(left).min())
+    memory = _memory(left)
     projected = Projected.of(W.transpose(1, 0, 2), y.T)
     rest = projected.beside(S.transpose(1, 0, 2))
     flat = rest.reshape(-1, len(measured))
