@@ -116,14 +116,28 @@ def table(of: ThesisTable, runs: Runs) -> list[str]:
         cells = [both(of.alone.get(q)), both(of.observer.get(q))]
         cells += [_pair(found, f"{q}_{name}") for name in OBSERVERS]
         lines.append(f"| {q.replace('_', ' ')} ({unit}) | " + " | ".join(cells) + " |")
-    if "nees_ekf" not in found[0]:
+    nees = [_with(found, f"nees_{name}") for name in OBSERVERS]
+    if not any(nees):
         return lines
-    nees = [f"{_mean(found, f'nees_{name}'):.2g}" if name != "plain" else "–" for name in OBSERVERS]
-    return [*lines, "| NEES per state | – | – | " + " | ".join(nees) + " |"]
+    cells = [f"{_mean(kept, f'nees_{name}'):.2g}" if kept else "–" for name, kept in zip(OBSERVERS, nees, strict=True)]
+    lines.append("| NEES per state | – | – | " + " | ".join(cells) + " |")
+    for name, word in OBSERVERS.items():
+        if 0 < (kept := len(_with(found, f"nees_{name}"))) < len(found):
+            lines += [
+                "",
+                f"“{word}” lost the vehicle in {len(found) - kept} of {len(found)} runs; its means are of the others.",
+            ]
+    return lines
+
+
+def _with(found: Sequence[Mapping[str, float]], key: str) -> list[Mapping[str, float]]:
+    """The runs that have a figure: an observer that came to a pose which the vehicle cannot have leaves none."""
+    return [run for run in found if key in run]
 
 
 def _pair(found: Sequence[Mapping[str, float]], end: str) -> str:
-    return both((_mean(found, f"rms_{end}"), _mean(found, f"max_{end}"))) if f"rms_{end}" in found[0] else "–"
+    kept = _with(found, f"rms_{end}")
+    return both((_mean(kept, f"rms_{end}"), _mean(kept, f"max_{end}"))) if kept else "–"
 
 
 VIRTUAL_LEAD = """\

@@ -74,7 +74,8 @@ def _ratios(figures: Figures, observers: Mapping[str, object]) -> dict[str, floa
         for q in QUANTITIES
     }
     for q in QUANTITIES:
-        out[f"force_alone_over_force_{q}"] = figures[f"rms_{q}_force_alone"] / figures[f"rms_{q}_force"]
+        if "force_alone" in observers:
+            out[f"force_alone_over_force_{q}"] = figures[f"rms_{q}_force_alone"] / figures[f"rms_{q}_force"]
         out[f"force_over_error_ekf_{q}"] = figures[f"rms_{q}_force"] / figures[f"rms_{q}_error_ekf"]
     return out
 

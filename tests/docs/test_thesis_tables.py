@@ -19,7 +19,7 @@ def test_cells_are_means_over_the_seeds(of: ThesisTable) -> None:
     runs = {}
     for seed in SEEDS:
         figures = {f"{end}_{q}_{name}": 1.0 + seed for q in UNITS for name in OBSERVERS for end in ("rms", "max")}
-        figures |= {f"nees_{name}": 0.5 for name in OBSERVERS}
+        figures |= {f"nees_{name}": 0.5 for name in OBSERVERS if name != "plain"}
         runs[COMMAND.format(case=of.case, seed=seed)] = Done(0.1, figures)
     lines = table(of, runs)
     assert len(lines) == 3 + len(UNITS)
@@ -31,6 +31,18 @@ def test_cells_are_means_over_the_seeds(of: ThesisTable) -> None:
     }
     assert len(table(of, without)) == 2 + len(UNITS) and table(of, without)[2].count("| – |") == 1
     assert table(of, {}) == [f"{of.heading}: no runs yet."]
+
+
+def test_a_run_that_lost_the_vehicle_is_told() -> None:
+    of, runs = THESIS[3], {}
+    for seed in SEEDS:
+        kept = [name for name in OBSERVERS if seed != 2 or name != "force_alone"]
+        figures = {f"{end}_{q}_{name}": 1.0 + seed for q in UNITS for name in kept for end in ("rms", "max")}
+        figures |= {f"nees_{name}": 0.5 for name in kept if name != "plain"}
+        runs[COMMAND.format(case=of.case, seed=seed)] = Done(0.1, figures)
+    lines = table(of, runs)
+    assert lines[-1] == "“forces alone” lost the vehicle in 1 of 5 runs; its means are of the others."
+    assert lines[2].count("3 (3)") == len(OBSERVERS)
 
 
 def test_virtual_sensors_have_their_errors_and_shares() -> None:

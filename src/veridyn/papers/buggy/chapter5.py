@@ -17,11 +17,13 @@ follows the course. :data:`THESIS_COURSE_SIGMA` is the tuning that does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.errors import SimulationError
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
@@ -151,6 +153,7 @@ def errors(
     """Observer → its errors along one log; "plain" is the model left to itself, "force_alone" the model that follows by forces.
 
     `coarse`: the receiver has a deviation of a metre and the start is uncertain (Table 8). `seen` gets the track of each filter.
+    "force_alone" is missing where the model that follows by forces comes to a pose that the vehicle cannot have.
     """
     rng = np.random.default_rng([seed, 50 + coarse])
     model, sensors, start = drive.model, drive.sensors, drive.start
@@ -166,7 +169,8 @@ def errors(
             continue
         track = (uncertain(made) if coarse else made).track(model, log, start, sensors)
         if name == "force":
-            found["force_alone"] = score_track(follow_by_forces(track, FOLLOWING_S), drive.truth)
+            with suppress(SimulationError):  # a model that leaves the track comes to a pose which it cannot have
+                found["force_alone"] = score_track(follow_by_forces(track, FOLLOWING_S), drive.truth)
         found[name] = score_track(track, drive.truth)
         found.setdefault("plain", score_plain(track.system, drive.plain, drive.truth))
         seen(name, track)
