@@ -20,8 +20,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
-from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit, traces_of
+from veridyn.errors import CapabilityError, IdentificationError, Limit
+from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
+from veridyn.identify.diagnosis.judge import Case, judged
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.estimator import OLS, WLS, Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
@@ -38,7 +39,7 @@ from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.sampling import Sampling, measured_rows, of_measured, with_dead_zones
 from veridyn.identify.result import Fit, KnownValues
-from veridyn.identify.settings import DiagnosisSettings, Hac, IdentifySettings
+from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
 from veridyn.mechanics.tree.of_machine import first_argument, takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
@@ -47,7 +48,6 @@ from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.progress import Progress, silent
 from veridyn.settings import method_of, verb_with_method
-from veridyn.signals.mend import REPAIRABLE
 
 SMALLEST_DIRECTION = 1e-6  # of the largest standard deviation, in typical sizes: directions of Σ below it are exact
 
@@ -269,48 +269,40 @@ def identify(
         how = replace(how, sampling=of_measured(None, machine, given, rows))
     problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
-        fit = chosen.fit(problem)
-        fit = with_known_values(fit, problem, None if isinstance(chosen, OLS | WLS) else chosen.fit)
-        check_gains(fit, isinstance(chosen, Instrumental))
-        several = [motion] if isinstance(motion, Motion) else motion
-        used, unused = measured_rows(machine, several, rows)
-        notes = [*unused]
-        if not isinstance(several, list | tuple):
-            several = [next(iter(several))]
-        apart = fit.residual_sigma if isinstance(chosen, WLS) and not how.sigma else 1.0
-        failed: list[str] = []
-        sampling = with_dead_zones(how.sampling or Sampling(), machine, several, used)
-        found = diagnose_fit(
-            fit,
-            several,
-            sampling,
-            diagnose,
-            apart,
-            progress,
-            white=not isinstance(how.correlated, Hac),
-            traces=traces_of(chosen),
-            uncorrelated=how.correlated is None and assumes_uncorrelated(chosen),
-            failed=failed,
+        fit = with_notes_of_data(fitted(chosen, problem), motion, rows)
+        several = at_hand(motion)
+        used, _ = measured_rows(machine, several, rows)
+        case = Case(
+            fit=fit,
+            motions=several,
+            sampling=with_dead_zones(how.sampling or Sampling(), machine, several, used),
+            method=chosen,
+            settings=diagnose if isinstance(diagnose, DiagnosisSettings) else DiagnosisSettings(level=diagnose),
+            covariance=how.correlated,
+            apart=lambda: problem.contradiction,
+            progress=progress,
         )
-    notes += [n for m in several for n in m.notes or ()]
-    notes += [f"not checked: {text}" for text in failed]
-    named = [mistake for mistake in found if mistake.kind not in expected_of(chosen)]
-    for mistake in found:
-        notes.append(f"{'suspected' if mistake in named else 'found, and left to the method'}: {mistake}")
-    for mistake in named:
-        warn(IdentificationWarning, mistake.fault)
-    findings = tuple(mistake.finding(rank) for rank, mistake in enumerate(named, 1))
-    return replace(fit, notes=(*fit.notes, *notes), findings=findings) if notes else fit
+        judgement = judged(case)
+    return judgement.on(fit)
 
 
-def expected_of(method: Estimator) -> tuple[str, ...]:
-    """Kinds of mistakes that a method is chosen for: gross errors by a robust loss, noisy motion by simulation, instruments or averages.
+def at_hand(motion: Motion | Sequence[Motion]) -> Sequence[Motion]:
+    """Motions as a list; of those that are made when they are needed, the first."""
+    several = [motion] if isinstance(motion, Motion) else motion
+    return several if isinstance(several, list | tuple) else [next(iter(several))]
 
-    Elements that :class:`Consistent` leaves without a sign may drive.
-    """
-    if isinstance(method, Consistent) and method.unsigned:
-        return ("friction drives",)
-    if isinstance(method, Robust):
-        return (*REPAIRABLE, "unexplained")
-    simulating = isinstance(method, Instrumental | OutputError | Likelihood)
-    return ("unexplained", "noisy accelerations") if simulating else ()
+
+def with_notes_of_data(fit: Fit, motion: Motion | Sequence[Motion], rows: Rows) -> Fit:
+    """The fit with what was found in the logs of its motions, and with the rows that these do not measure, in its notes."""
+    several = at_hand(motion)
+    _, unused = measured_rows(fit.described, several, rows)
+    noted = (*unused, *(n for m in several for n in m.notes or ()))
+    return replace(fit, notes=(*fit.notes, *noted)) if noted else fit
+
+
+def fitted(method: Estimator, problem: FitProblem) -> Fit:
+    """The fit of a method, with what the uncertainty of known values adds to its deviations, and gains of drives that can be told."""
+    fit = method.fit(problem)
+    fit = with_known_values(fit, problem, None if isinstance(method, OLS | WLS) else method.fit)
+    check_gains(fit, isinstance(method, Instrumental))
+    return fit

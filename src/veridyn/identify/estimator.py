@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import OPEN_TYPICAL_SIZES, Solution, Weighting, solve
 from veridyn.identify.gains import check_load
+from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import EquationStream, stream
 from veridyn.identify.result import Fit
@@ -39,7 +41,6 @@ from veridyn.settings import Settings
 
 CLEAR_GAP = 1e3
 NOTE = "note: "
-DISAGREE = "logs, or parts of one, disagree beyond their deviations"
 MOST_NAMED = 5  # parameters in a note
 SHORT_LOG_SAMPLES = (
     10.0  # independent ones for each parameter: with fewer no covariance of scores can be counted out of the samples
@@ -73,11 +74,33 @@ class FitProblem:
         how = self.settings
         return stream(self.machine, self.motion, self.rows, how, executor=self.executor, progress=self.progress)
 
-    def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:
-        """The weighted least-squares solution from one pass over the samples, from which most estimators start."""
-        found = observed(samples)
+    @cached_property
+    def samples(self) -> EquationStream:
+        """The equations, made once for the estimator and for what judges it."""
+        return self.stream()
+
+    @cached_property
+    def observation(self) -> RowFactors:
+        """The factors of all rows, from one pass over the samples."""
+        found = observed(self.samples)
         check_load(self.machine, found)
-        return solve(found, weighting, sigma=self.settings.sigma, tolerance=self.settings.tolerance)
+        return found
+
+    @cached_property
+    def weighted(self) -> Solution:
+        """Weighted least squares, from which most estimators start and by which rows are told that contradict each other."""
+        return self.solved("rows")
+
+    @property
+    def contradiction(self) -> float:
+        """How much more all rows together leave unexplained than each by itself (26); 1 where their deviations are given."""
+        if self.settings.sigma or not self.machine.parameters.select("estimated"):
+            return 1.0
+        return self.weighted.sigma
+
+    def solved(self, weighting: Weighting) -> Solution:
+        """Least squares of the factors."""
+        return solve(self.observation, weighting, sigma=self.settings.sigma, tolerance=self.settings.tolerance)
 
 
 class Estimator(Settings, ABC):
@@ -188,7 +211,9 @@ def with_sandwich(fit: Fit, made: Sandwich | None, plain: Array) -> Fit:
     elif not made.spectrum.is_white:
         notes.append(f"deviations allow for the spectrum of the residuals: {times}")
     if made.agreement is not None and made.agreement.widening > 1.0:
-        notes.append(disagreement_note(made.agreement, fit.names))
+        said = disagreement(made.agreement, fit.names)
+        notes.append(f"{NOTE}{said}")
+        fit = replace(fit, disagreement=said)
     if made.spectrum is not None and made.spectrum.independent < SHORT_LOG_SAMPLES * len(fit.values):
         notes.append(
             f"note: the log is short for its parameters: its residuals are worth {made.spectrum.independent:.0f} independent ones, for "
@@ -199,20 +224,15 @@ def with_sandwich(fit: Fit, made: Sandwich | None, plain: Array) -> Fit:
     return replace(fit, covariance=made.covariance, white_covariance=fit.covariance, notes=tuple(notes))
 
 
-def disagreement_note(found: Agreement, names: Sequence[str]) -> str:
+def disagreement(found: Agreement, names: Sequence[str]) -> str:
     """That parts of the data contradict each other, by how much, and in which parameters."""
     changed = ", ".join(f"{names[k]} ({abs(found.changes[k]):.1f}σ)" for k in found.changed[:MOST_NAMED])
     more = len(found.changed) - MOST_NAMED
     named = f" Most: {changed}{f' and {more} more' if more > 0 else ''}." if changed else ""
     return (
-        f"{NOTE}{found.stretches} {DISAGREE} ({found.ratio:.1f} times the expected "
+        f"{found.stretches} logs, or parts of one, disagree beyond their deviations ({found.ratio:.1f} times the expected "
         f"χ², probability {found.chance:.1g}); deviations are widened by {np.sqrt(found.widening):.2f}.{named}"
     )
-
-
-def disagreements(notes: Sequence[str]) -> list[str]:
-    """Those of some notes that say that logs, or parts of one, disagree."""
-    return [text.removeprefix(NOTE) for text in notes if DISAGREE in text]
 
 
 def in_formulation(fit: Fit, formulation: Formulation) -> Fit:
@@ -235,10 +255,9 @@ class _LeastSquares(Estimator):
     weighting: ClassVar[Weighting]
 
     def fit(self, problem: FitProblem) -> Fit:
-        samples = problem.stream()
-        solution = problem.least_squares(samples, self.weighting)
+        solution = problem.weighted if self.weighting == "rows" else problem.solved(self.weighting)
         fit = fit_of(problem.machine, solution, self.title, problem.settings.acceptance)
-        return with_sandwich(fit, noise_covariance(samples, solution, problem.covariance), fit.sigma)
+        return with_sandwich(fit, noise_covariance(problem.samples, solution, problem.covariance), fit.sigma)
 
 
 @dataclass(frozen=True, repr=False)

@@ -159,7 +159,8 @@ class Fit:
     `white_covariance`: σ² (WᵀW)⁻¹, where `covariance` allows for autocorrelated residuals, NaN with a prior; not saved.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
-    `findings`: what its diagnosis names against the data or the model, by rank.
+    `findings`: what its diagnosis names against the data or the model, by rank. `disagreement`: that logs, or parts of one, contradict each
+    other, in a sentence; empty where they agree. It is not saved.
 
     Examples
     --------
@@ -196,6 +197,7 @@ class Fit:
     white_covariance: Array | None = None
     replay_settings: ReplaySettings | None = None
     findings: tuple[FoundCause, ...] = ()
+    disagreement: str = ""
 
     @property
     def valued(self) -> Machine:

@@ -15,19 +15,17 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.estimate import identify, uncertain
-from veridyn.identify.estimator import WLS, Estimator, fit_of, with_sandwich
-from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimate import fitted, with_notes_of_data
+from veridyn.identify.estimator import WLS, Estimator, FitProblem
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import motion
-from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.factor import RowFactors, one_blas_thread
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling, of_measured, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
-from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.identify.validate import equation_rows, replayed, validation_of
 from veridyn.identify.validation import Validation
 from veridyn.model.coordinates import Rows
@@ -175,22 +173,18 @@ def identify_and_validate(
     structure = base_parameters(model, rows=rows)
     reported = staged(progress, "identifying")
     learning, judging = (replace(chosen.settings, sampling=each) for each in (how, later))
-    samples = stream(model, training, rows, learning, executor=chosen.executor, progress=reported)
-    solution = solve(observed(samples))
-    if chosen.method == WLS() and not learning.sigma and uncertain(model.parameters, model.uncertainty) is None:
-        fit = fit_of(model, solution, WLS.title, learning.acceptance)
-        fit = with_sandwich(fit, noise_covariance(samples, solution, learning.correlated), fit.sigma)
-    else:
-        fit = identify(
-            model,
-            training,
-            chosen.method,
-            learning,
-            rows=rows,
-            diagnose="off",  # a run asks more, and of evidence that it has at hand
-            executor=chosen.executor,
-            progress=reported,
-        )
+    problem = FitProblem(
+        machine=model,
+        motion=training,
+        rows=rows,
+        settings=learning,
+        executor=chosen.executor,
+        progress=reported,
+    )
+    chosen.method.check(model, rows, learning.correlated)
+    with one_blas_thread():
+        fit = with_notes_of_data(fitted(chosen.method, problem), training, rows)
+        solution = problem.weighted
     _warn_if_not_excited(structure, fit.base)
     lean = (reduction or EssentialRule()).of(model, solution, learning.acceptance)
 

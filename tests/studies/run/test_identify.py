@@ -8,7 +8,7 @@ import pytest
 from studies.bench_robot import Bench, robot
 from studies.small_arm import small_study
 from veridyn.errors import DataError, DataWarning, FileError, IdentificationWarning
-from veridyn.identify.estimator import disagreement_note
+from veridyn.identify.estimator import disagreement
 from veridyn.identify.statistics.agreement import Agreement
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
@@ -58,9 +58,7 @@ def test_logs_that_disagree_are_reported_on_the_way(tmp_path: Path, monkeypatch:
     def disagreeing(*args: Any, **kwargs: Any) -> IdentificationStudy:
         found = identify_and_validate(*args, **kwargs)
         apart = Agreement(2, 4.5, 1e-9, np.zeros(len(found.fit.values)))
-        return replace(
-            found, fit=replace(found.fit, notes=(*found.fit.notes, disagreement_note(apart, found.fit.names)))
-        )
+        return replace(found, fit=replace(found.fit, disagreement=disagreement(apart, found.fit.names)))
 
     monkeypatch.setattr("veridyn.studies.run.identify.identify_and_validate", disagreeing)
     with pytest.warns(IdentificationWarning, match=r"2 logs, or parts of one, disagree .* widened by 2.12") as raised:

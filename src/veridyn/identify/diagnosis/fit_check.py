@@ -23,13 +23,12 @@ from numpy.linalg import LinAlgError
 from veridyn.errors import IdentificationError, VeridynError
 from veridyn.identify.diagnosis.causes import FORCES, STRUCTURE
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces, independent_share
-from veridyn.identify.diagnosis.delays import Delays, delays
+from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.diagnosis.evidence import (
     FIRST_SAMPLES,
     MIN_SAMPLES_PER_COLUMN,
     STRONG,
     Evidence,
-    evidence,
 )
 from veridyn.identify.diagnosis.plausible import (
     EQUAL_CORRELATION,
@@ -42,7 +41,6 @@ from veridyn.identify.diagnosis.plausible import (
 from veridyn.identify.diagnosis.position_noise import (
     beyond_noise,
     noise_behind,
-    noisy_accelerations,
     with_noise_as_cause,
 )
 from veridyn.identify.diagnosis.replacements import exchanged_positions, find_mistakes, most_left
@@ -128,57 +126,6 @@ def _mistakes(
     return with_noise_as_cause(found, fit, e.motion, e.motion.qdd_noise, CONTRADICTION)
 
 
-def diagnose_fit(
-    fit: Fit,
-    motions: Sequence[Motion],
-    sampling: Sampling,
-    asked: Diagnose | DiagnosisSettings,
-    apart: float = 1.0,
-    progress: Progress = silent,
-    *,
-    white: bool = True,
-    traces: Traces = "all",
-    uncorrelated: bool = False,
-    failed: list[str],
-) -> list[Mistake]:
-    """What speaks against the data of a fit, or against the model they were fitted with.
-
-    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. `traces`:
-    which equations show traces of small damage (:func:`traces_of`). `uncorrelated`: its deviations assume uncorrelated residuals.
-    Checks that cannot be carried out, and damage that this log cannot show, are noted in `failed`.
-    """
-    settings = asked if isinstance(asked, DiagnosisSettings) else DiagnosisSettings(level=asked)
-    level, fit = settings.level, fit.for_white_noise()
-    states = [state.name for state in fit.described.states]
-    if level == "off" or any(name not in m.signals for name in states for m in motions):
-        return []  # a law whose state is not in the motion has no column
-    rows = [r.row for r in fit.rows]
-    seen = evidence(fit.described, motions, rows, sampling)
-    few = min((r.samples for r in fit.rows), default=0) < CONTRADICTING_SAMPLES * len(fit.values)
-    if few or (level == "fast" and not white):
-        apart = 1.0  # rows of few independent samples fit their own noise, and leave less than all together whatever they say
-    found = [m for motion in motions for m in _clock(motion)]
-    found += few_samples(fit, seen)
-    found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.described, motion)]
-    found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
-    late = None
-    if level == "full":
-        late = next(iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, sampling)], failed)), None)
-    found += suspicions(
-        fit, seen, apart, None, progress, fast=level == "fast", late=late, settings=settings, failed=failed
-    )
-    if white:
-        noise = noise_behind(motions, sampling, rows)
-        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
-    most = settings.max_samples if level == "fast" else None
-    found = with_traces(
-        found, fit, motions, sampling, failed, most, failed, traces=traces, settings=settings, noise_asked=white
-    )
-    if uncorrelated and sampling.filtering:
-        found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
-    return found
-
-
 def with_traces(
     found: list[Mistake],
     fit: Fit,
@@ -246,7 +193,7 @@ def with_traces(
     return [*(m for m in kept if m.kind not in behind), *causes, *(m for m in kept if m.kind in behind)]
 
 
-def _clock(motion: Motion) -> list[Mistake]:
+def slow_clocks(motion: Motion) -> list[Mistake]:
     """A clock in another unit; poses that were not recorded one after the other have no rate."""
     if len(motion) < 3:
         return []

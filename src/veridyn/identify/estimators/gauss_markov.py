@@ -104,8 +104,7 @@ class GaussMarkov(Estimator):
 
     def fit(self, problem: FitProblem) -> Fit:
         """Weighted least squares first, for the groups and, where the noise is not given, for its residuals."""
-        samples = problem.stream()
-        found, noise = gauss_markov(samples, problem.least_squares(samples), self)
+        found, noise = gauss_markov(problem.samples, problem.weighted, self)
         fit = fit_of(problem.machine, found, self.title, problem.settings.acceptance)
         return replace(fit, notes=(*fit.notes, noise.summary()))
 

@@ -24,7 +24,7 @@ from veridyn.errors import (
 )
 from veridyn.identify.car_fit import CarFit, drive_rows, groups_of, information, one_drive, predictions
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
-from veridyn.identify.estimator import disagreement_note
+from veridyn.identify.estimator import NOTE, disagreement
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.statistics.agreement import PartSums, agreement
 from veridyn.lazy import above
@@ -109,7 +109,7 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
     search: ParameterFit = above("veridyn.observe.car.system", "most_likely")(
         car, method.noise, method.tuned, estimated, drive, progress
     )
-    search, notes = _with_disagreement(search, estimated)
+    search, apart = _with_disagreement(search, estimated)
     found, noise = with_values(car, method.noise, search.values)
     at = [list(search.values).index(n) for n in estimated]
     C = search.covariance[np.ix_(at, at)]
@@ -137,7 +137,8 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
         noise=noise,
         fit=search,
         largest=largest[0] if largest else float("nan"),
-        notes=notes,
+        notes=tuple(f"{NOTE}{said}" for said in apart),
+        disagreement=" ".join(apart),
     )
 
 
@@ -160,7 +161,7 @@ def _with_disagreement(search: ParameterFit, estimated: tuple[str, ...]) -> tupl
         found = agreement(sums, parts.covariance[np.ix_(own, own)], np.eye(len(own)))
         if found.widening > 1.0:
             factors[own] = found.widening
-            notes.append(disagreement_note(found, [names[k] for k in own]))
+            notes.append(disagreement(found, [names[k] for k in own]))
     return (search.widened(factors), tuple(notes)) if notes else (search, ())
 
 

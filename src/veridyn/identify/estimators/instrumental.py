@@ -142,8 +142,8 @@ class Instrumental(Estimator):
 
     def fit(self, problem: FitProblem) -> Fit:
         """Iterated from the least-squares solution, whose groups it keeps."""
-        samples, machine, hac = problem.stream(), problem.machine, problem.covariance
-        start = problem.least_squares(samples)
+        samples, machine, hac = problem.samples, problem.machine, problem.covariance
+        start = problem.weighted
         plain = fit_of(machine, start, self.title, problem.settings.acceptance)
         found = instrumental(
             samples, start, lambda x: replace(plain, values=x).standard, self, problem.settings.sigma, hac

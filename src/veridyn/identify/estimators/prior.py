@@ -98,9 +98,8 @@ class Prior(Estimator):
 
     def fit(self, problem: FitProblem) -> Fit:
         """The posterior of the least-squares solution; samples are read again unless ``covariance="white"``."""
-        samples = problem.stream()
-        s = problem.least_squares(samples)
-        made = noise_covariance(samples, s, problem.covariance)
+        s = problem.weighted
+        made = noise_covariance(problem.samples, s, problem.covariance)
         return self.fit_solution(problem.machine, s, problem.settings.acceptance, made)
 
     def fit_solution(

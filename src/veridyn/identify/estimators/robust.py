@@ -91,8 +91,8 @@ class Robust(Estimator):
 
     def fit(self, problem: FitProblem) -> Fit:
         """Reweighted from the least-squares solution; standard deviations by the sandwich with the final weights."""
-        samples = problem.stream()
-        found = reweighted(samples, problem.least_squares(samples), self, problem.settings.sigma)
+        samples = problem.samples
+        found = reweighted(samples, problem.weighted, self, problem.settings.sigma)
         plain = sandwich(samples, found.solution, self)
         solution = replace(found.solution, sigma=plain.residual_sigma)
         worst = max(found.low_weight, key=lambda row: found.low_weight[row])

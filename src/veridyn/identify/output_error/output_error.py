@@ -122,11 +122,11 @@ class OutputError(Estimator):
         if machine.states:
             given = [problem.motion] if isinstance(problem.motion, Motion) else problem.motion
             problem = replace(problem, motion=[with_element_states(machine, m, problem.progress) for m in given])
-        samples = problem.stream()
+        samples = problem.samples
         if self.constants and not machine.parameters.select("estimated"):
             plain = _nothing_linear(machine, self.title, problem)
         else:
-            plain = fit_of(machine, problem.least_squares(samples), self.title, problem.settings.acceptance)
+            plain = fit_of(machine, problem.weighted, self.title, problem.settings.acceptance)
 
         def values_of(x: Array) -> Array:
             return replace(plain, values=x).standard

@@ -6,7 +6,7 @@ The results are compared with the limits that the study file sets.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,23 +16,14 @@ from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.diagnosis.delays import Delays, delays
-from veridyn.identify.diagnosis.evidence import Evidence, evidence
-from veridyn.identify.diagnosis.fit_check import (
-    assumes_uncorrelated,
-    attempt,
-    oversampled_rows,
-    stuck_forces,
-    suspicions,
-    traces_of,
-    with_traces,
-)
+from veridyn.identify.diagnosis.fit_check import assumes_uncorrelated, attempt
+from veridyn.identify.diagnosis.judge import Case, Judgement, judged
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.replacements import omitted
-from veridyn.identify.estimator import disagreements, in_formulation, with_tree_note
+from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.selection import EssentialRule
@@ -122,10 +113,9 @@ def _identified(
     if study.validation != "none":
         _warn_of_repeats(recorded)
     work = Preparing(loaded, machine, recorded, progress)
-    found: list[Mistake] = list(odd_clocks(recorded.logs)) if study.checks else []
-    for suspicion in found:  # said at once: what follows may be refused because of it
+    early = odd_clocks(recorded.logs) if study.checks else []
+    for suspicion in early:  # said at once: what follows may be refused because of it
         warn(IdentificationWarning, suspicion.fault)
-    early = len(found)
     for log in work.mended:
         for fault in log.told:
             warn(DataWarning, fault)
@@ -152,7 +142,6 @@ def _identified(
     if study.clock.delays == "correct" and late.confirmed:
         training, validation = (work.moved(part, late) for part in (training, validation))
         how, later = work.samplings(training, validation, lowpass)
-    seen = evidence(machine, plain(training), rows, how, work.given)
     trust = None
     if study.estimator.trust:
         trust = _trust(loaded, machine, training, estimation, how, progress)
@@ -175,45 +164,67 @@ def _identified(
     own = own_formulation(loaded, ("model",), study.model)
     if own != "tree":
         result = replace(result, fit=with_tree_note(in_formulation(result.fit, own)))
-    for text in disagreements(result.fit.notes):
-        warn(IdentificationWarning, Fault(text, "training", hint=DIFFERENT_LOGS))
-    failed, untestable = list[str](), list[str]()
+    if result.fit.disagreement:
+        warn(IdentificationWarning, Fault(result.fit.disagreement, "training", hint=DIFFERENT_LOGS))
+    failed = list[str]()
     loops = next(iter(attempt("How loops were closed", lambda: [closing(machine, work.closed)], failed)), None)
+    judgement = Judgement()
     if study.checks:
-        found += [] if loops is None else loops.suspicions()
-        # Rows of few independent equations fit their own noise, and leave less than all together whatever they say.
-        apart = 1.0 if few is not None else result.contradiction
-        asked_late = late if study.clock.delays == "report" else None
-        found += _suspected(work, seen, result, apart, asked_late, lowpass, progress, failed)
-        still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
-        found += still
-        traces = traces_of(estimation.method)
-        found = with_traces(
-            found, result.fit, plain(training), first, failed, untestable=untestable, traces=traces, settings=ASKED
+        case = Case(
+            fit=result.fit,
+            motions=plain(training),
+            sampling=first,
+            method=estimation.method,
+            settings=ASKED,
+            covariance=estimation.settings.correlated,
+            # Rows of few independent equations fit their own noise, and leave less than all together whatever they say.
+            apart=lambda: 1.0 if few is not None else result.contradiction,
+            logs=recorded.logs,
+            of_log={
+                "How loops were closed": lambda: [] if loops is None else loops.suspicions(),
+                "Measured speeds beside positions": lambda: work.odd_rates(lowpass),
+            },
+            inspected=True,
+            limits=_limits(work),
+            given=work.given,
+            late=late if study.clock.delays == "report" else None,
+            search_delays=False,
+            progress=progress,
         )
-        if first.filtering and estimation.settings.covariance == "white" and assumes_uncorrelated(estimation.method):
-            found += attempt(
-                "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
-            )
-        speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
-        asked_delays = study.clock.delays != "ignore"
-        asked = (seen, asked_delays, speeds, bool(recorded.files))
-        left_out = (
-            *attempt("What was not looked for", lambda: omitted(*asked), failed),
-            *(text[:1].upper() + text[1:] for text in untestable),
-            *failed,
-        )
-    else:
-        left_out = ("Everything: the study says checks: false.",)
-    for suspicion in found[early:]:
-        warn(IdentificationWarning, suspicion.fault)
-    for text in failed:
-        warn(IdentificationWarning, Fault(text, "not checked"))
+        judgement = judged(case)
+        judgement = replace(judgement, failed=(*failed, *judgement.failed))
+        result = replace(result, fit=judgement.on(result.fit, early))
+        for text in judgement.failed:
+            warn(IdentificationWarning, Fault(text, "not checked"))
+    left_out = _left_out(judgement, recorded, study) if study.checks else ("Everything: the study says checks: false.",)
+    found = judgement.named
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
-    findings = tuple(mistake.finding(rank) for rank, mistake in enumerate(found, 1))
-    result = replace(result, fit=replace(result.fit, findings=findings))
-    filtered, judged = (lowpass, cutoff, late), (tuple(found), tuple(missed(result, study.accept, len(found))))
-    return IdentifyRun(result, machine, work.model_file, *filtered, *judged, inputs, trust, loops, left_out, ladder)
+    filtered, said = (lowpass, cutoff, late), (found, tuple(missed(result, study.accept, len(found))))
+    return IdentifyRun(result, machine, work.model_file, *filtered, *said, inputs, trust, loops, left_out, ladder)
+
+
+def _limits(work: Preparing) -> Mapping[str, tuple[float, float]]:
+    """Least and largest positions that the file of the model states."""
+    if work.model_file.suffix.lower() != ".urdf":
+        return {}
+    return {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
+
+
+def _left_out(judgement: Judgement, recorded: Recordings, study: IdentifyFile) -> tuple[str, ...]:
+    """What was not looked for, and why."""
+    speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
+    asked_delays = study.clock.delays != "ignore"
+    seen, failed = judgement.seen, list(judgement.failed)
+    never = [] if seen is None else [seen]
+    return (
+        *attempt(
+            "What was not looked for",
+            lambda: [text for e in never for text in omitted(e, asked_delays, speeds, bool(recorded.files))],
+            failed,
+        ),
+        *(text[:1].upper() + text[1:] for text in judgement.untestable),
+        *failed,
+    )
 
 
 def _ladder(
@@ -268,27 +279,6 @@ def _trust(
         settings=replace(estimation.settings, sampling=unmasked, device="cpu"),
         progress=progress,
     )
-
-
-def _suspected(
-    work: Preparing,
-    seen: Evidence,
-    result: IdentificationStudy,
-    apart: float,
-    late: Delays | None,
-    lowpass: float | None,
-    progress: Progress,
-    failed: list[str],
-) -> list[Mistake]:
-    """What speaks against the data or the model; checks that cannot be carried out are noted in `failed`. `apart`: how much more all rows
-    together leave unexplained than each by itself; `late`: delays of forces, where they are asked about."""
-    limits = {}
-    if work.model_file.suffix.lower() == ".urdf":
-        limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
-    return [
-        *attempt("Measured speeds beside positions", lambda: work.odd_rates(lowpass), failed),
-        *suspicions(result.fit.for_white_noise(), seen, apart, limits, progress, late=late, failed=failed),
-    ]
 
 
 def _warn_of_repeats(recorded: Recordings) -> None:

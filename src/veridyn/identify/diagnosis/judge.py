@@ -1,0 +1,165 @@
+"""The judge of a fit of equations: every check there is, asked in one order, of whoever made the fit.
+
+    judgement = judged(Case(fit=fit, motions=motions, sampling=how, method=method));  fit = judgement.on(fit)
+
+A :class:`Case` is what is judged and what is known beside it. Whoever has a log says what the log itself shows: its clocks, speeds measured
+beside positions, how loops closed (`of_log`). "fast" looks at some samples and at every measured force; "full" at all samples, delays,
+other gravities and geometries. Nothing is changed, and a check that cannot be carried out is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from veridyn.errors import IdentificationWarning, warn
+from veridyn.identify.diagnosis.delays import Delays, delays
+from veridyn.identify.diagnosis.evidence import Evidence, evidence
+from veridyn.identify.diagnosis.fit_check import (
+    CONTRADICTING_SAMPLES,
+    assumes_uncorrelated,
+    attempt,
+    few_samples,
+    inspect_forces,
+    oversampled_rows,
+    slow_clocks,
+    stuck_forces,
+    suspicions,
+    traces_of,
+    with_traces,
+)
+from veridyn.identify.diagnosis.plausible import odd_clocks
+from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations
+from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.likelihood import Likelihood
+from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.found_cause import Mistake
+from veridyn.identify.output_error.output_error import OutputError
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import Auto, DiagnosisSettings, Hac
+from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Motion
+from veridyn.progress import Progress, silent
+from veridyn.signals.mend import REPAIRABLE
+
+Check = Callable[[], Iterable[Mistake]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Case:
+    """A fit, and what it is judged by.
+
+    `motions` and `sampling`: the equations it was fitted to, all or the first of a log that is read in blocks. `covariance`: how its
+    deviations allow for correlated residuals. `apart`: how much more all rows together leave unexplained than each by itself.
+    `logs`: those the motions were made from, where they are known; `of_log`: further checks of them by name; `inspected`: whether measured
+    forces were looked at before. `limits`: coordinate → least and largest position that the model states. `given`: coordinates that were
+    measured. `late`: delays of forces, where they have been measured; None looks for them where everything is asked, and `search_delays`
+    False does not.
+    """
+
+    fit: Fit
+    motions: Sequence[Motion]
+    sampling: Sampling
+    method: Estimator
+    settings: DiagnosisSettings = field(default_factory=DiagnosisSettings)
+    covariance: Hac | Auto | None = None
+    apart: Callable[[], float] = lambda: 1.0
+    logs: Sequence[Experiment] = ()
+    of_log: Mapping[str, Check] = field(default_factory=dict)
+    inspected: bool = False
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    given: tuple[str, ...] | None = None
+    late: Delays | None = None
+    search_delays: bool = True
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """`named`: mistakes in the order of what to look at first; `left`: those that the method is made for; `failed`: checks that could not
+    be carried out; `untestable`: damage that these data cannot show; `seen`: the samples that were asked, None where nothing was."""
+
+    named: tuple[Mistake, ...] = ()
+    left: tuple[Mistake, ...] = ()
+    failed: tuple[str, ...] = ()
+    untestable: tuple[str, ...] = ()
+    seen: Evidence | None = None
+
+    def on(self, fit: Fit, said: Sequence[Mistake] = ()) -> Fit:
+        """The fit with its findings, and what else is to be said in its notes; each finding is a warning, but for those `said` before."""
+        for mistake in self.named:
+            if mistake not in said:
+                warn(IdentificationWarning, mistake.fault)
+        notes = [f"not checked: {text}" for text in (*self.failed, *self.untestable)]
+        notes += [f"suspected: {mistake}" for mistake in self.named]
+        notes += [f"found, and left to the method: {mistake}" for mistake in self.left]
+        findings = tuple(mistake.finding(rank) for rank, mistake in enumerate(self.named, 1))
+        return replace(fit, notes=(*fit.notes, *notes), findings=findings) if notes else fit
+
+
+def judged(case: Case) -> Judgement:
+    """What speaks against the data of a fit, or against the model they were fitted with."""
+    settings, fit, motions = case.settings, case.fit.for_white_noise(), case.motions
+    states = [state.name for state in fit.described.states]
+    if settings.level == "off" or any(name not in m.signals for name in states for m in motions):
+        return Judgement()  # a law whose state is not in the motion has no column
+    failed, untestable = list[str](), list[str]()
+    fast, white = settings.level == "fast", not isinstance(case.covariance, Hac)
+    rows, sampling = [r.row for r in fit.rows], case.sampling
+    seen = evidence(fit.described, motions, rows, sampling, case.given)
+
+    found = [m for name, check in case.of_log.items() for m in attempt(name, check, failed)]
+    found += odd_clocks(case.logs) if case.logs else [m for motion in motions for m in slow_clocks(motion)]
+    found += few_samples(fit, seen)
+    if not case.inspected:
+        found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.described, motion)]
+    found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
+    late = case.late
+    if late is None and case.search_delays and not fast:
+        late = next(iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, sampling)], failed)), None)
+    found += suspicions(
+        fit, seen, _apart(case), case.limits, case.progress, fast=fast, late=late, settings=settings, failed=failed
+    )
+    if white:
+        noise = noise_behind(motions, sampling, rows)
+        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
+    found = with_traces(
+        found,
+        fit,
+        motions,
+        sampling,
+        failed,
+        settings.max_samples if fast else None,
+        untestable,
+        traces=traces_of(case.method),
+        settings=settings,
+        noise_asked=white,
+    )
+    if case.covariance is None and assumes_uncorrelated(case.method) and sampling.filtering:
+        found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
+    expected = expected_of(case.method)
+    named, left = ([m for m in found if (m.kind in expected) == own] for own in (False, True))
+    return Judgement(tuple(named), tuple(left), tuple(failed), tuple(untestable), seen)
+
+
+def _apart(case: Case) -> float:
+    """Rows of few independent samples fit their own noise, and leave less than all together whatever they say."""
+    few = min((r.samples for r in case.fit.rows), default=0) < CONTRADICTING_SAMPLES * len(case.fit.values)
+    correlated = case.settings.level == "fast" and isinstance(case.covariance, Hac)
+    return 1.0 if few or correlated else case.apart()
+
+
+def expected_of(method: Estimator) -> tuple[str, ...]:
+    """Kinds of mistakes that a method is chosen for: gross errors by a robust loss, noisy motion by simulation, instruments or averages.
+
+    Elements that :class:`Consistent` leaves without a sign may drive.
+    """
+    if isinstance(method, Consistent) and method.unsigned:
+        return ("friction drives",)
+    if isinstance(method, Robust):
+        return (*REPAIRABLE, "unexplained")
+    simulating = isinstance(method, Instrumental | OutputError | Likelihood)
+    return ("unexplained", "noisy accelerations") if simulating else ()
