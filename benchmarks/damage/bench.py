@@ -16,7 +16,8 @@ import veridyn as vd
 from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
-from veridyn.identify.regression.sampling import Sampling, of_measured
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.model.machine import Machine
 from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
@@ -146,7 +147,8 @@ class Bench:
         if level != "cli":
             same = self if self.fixed is None else replace(self, signals=self.fixed)
             fit, motion = same.fitted(x, machine)
-            return fit, [motion], of_measured(self.sampling, machine, [motion])
+            how = self.sampling or default_sampling(machine, [motion])
+            return fit, [motion], with_dead_zones(how, machine, [motion])
         with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             loaded = self._files(x, machine, Path(place))

@@ -37,7 +37,8 @@ from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.factor import one_blas_thread, triangle_of
 from veridyn.identify.regression.gpu import observed
-from veridyn.identify.regression.sampling import Sampling, measured_rows, of_measured, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling, measured_rows, with_dead_zones
+from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.identify.result import Fit, KnownValues
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
 from veridyn.mechanics.tree.of_machine import first_argument, takes_machine
@@ -265,8 +266,8 @@ def identify(
     how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
     chosen.check(machine, rows, how.correlated)
     if how.sampling is None and not chosen.every_sample:
-        given = [motion] if isinstance(motion, Motion) else motion
-        how = replace(how, sampling=of_measured(None, machine, given, rows))
+        chosen_sampling = default_sampling(machine, at_hand(motion), rows, filters=how.device == "cpu")
+        how = replace(how, sampling=chosen_sampling)
     problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
         fit = with_notes_of_data(fitted(chosen, problem), motion, rows)

@@ -137,7 +137,13 @@ def _closed(split: Split, part: Motion, measured: Collection[str], name: str) ->
         kept = np.array([[c in given] for c in names])
         noise = replace(noise, variance=np.where(kept, noise.variance, 0.0))
     whole = replace(
-        whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes, noise_bands=noise
+        whole,
+        forces=part.forces,
+        wrenches=part.wrenches,
+        signals=part.signals,
+        notes=part.notes,
+        noise_bands=noise,
+        lowpass=part.lowpass,
     )
     return Logged(whole, given, spare)
 

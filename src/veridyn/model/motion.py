@@ -135,6 +135,7 @@ class Motion:
     `signals`: other measured quantities by name, (N,), such as the currents that drive gains multiply.
     `notes`: what was found in its log and repaired; None where no log was inspected. `qdd_noise` (n,): standard deviation of the noise of
     `qdd` by the spectrum of the measured positions, where known; `noise_bands`: how it is spread over frequencies, from which it follows.
+    `lowpass`: cut-off (Hz) and order of one pass of the zero-phase low-pass that its positions have passed; None where there was none.
 
     Examples
     --------
@@ -163,6 +164,7 @@ class Motion:
     notes: tuple[str, ...] | None = None
     qdd_noise: Array | None = None
     noise_bands: NoiseBands | None = None
+    lowpass: tuple[float, int] | None = None
 
     def __post_init__(self) -> None:
         if self.qdd_noise is None and self.noise_bands is not None:
@@ -284,6 +286,7 @@ def joined(motions: Sequence[Motion]) -> Motion:
         base = BaseMotion(**{k: np.concatenate(v) for k, v in parts.items() if all(x is not None for x in v)})
     notes = [m.notes for m in motions if m.notes is not None]
     noise = [m.qdd_noise for m in motions if m.qdd_noise is not None]
+    passed = {m.lowpass for m in motions}
     return Motion(
         t,
         q,
@@ -295,6 +298,7 @@ def joined(motions: Sequence[Motion]) -> Motion:
         signals={k: np.concatenate([m.signals[k] for m in motions]) for k in sorted(shared["signals"])},
         notes=tuple(dict.fromkeys(n for part in notes for n in part)) if len(notes) == len(motions) else None,
         qdd_noise=np.max(noise, axis=0) if len(noise) == len(motions) else None,
+        lowpass=passed.pop() if len(passed) == 1 else None,
     )
 
 

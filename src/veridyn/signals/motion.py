@@ -245,7 +245,8 @@ class PreparedLog:
                 notes = (*notes, chosen)
             if self.how.trim == "auto" and low + high:
                 notes = (*notes, trim_note((low, high), made.how.filter, self.rate))
-        return replace(whole[low : len(whole) - high], notes=notes)
+        passed = None if made.how.filter is None else (made.cutoff, made.how.order)
+        return replace(whole[low : len(whole) - high], notes=notes, lowpass=passed)
 
     def _with_lowpass(self) -> PreparedLog:
         """With a cut-off in place of "auto": that of the spectra where noise would matter, None elsewhere."""

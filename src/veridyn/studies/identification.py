@@ -22,7 +22,8 @@ from veridyn.identify.logged import motion
 from veridyn.identify.regression.factor import RowFactors, one_blas_thread
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import stream
-from veridyn.identify.regression.sampling import Sampling, of_measured, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
@@ -282,7 +283,7 @@ def _samplings(
     """Those of the training and of the validation motion; the defaults of :func:`identify` where none is given."""
     if callable(sampling):
         return sampling(seen), sampling(unseen)
-    how = of_measured(None, model, [seen], rows) if sampling is None else sampling
+    how = default_sampling(model, [seen], rows) if sampling is None else sampling
     return how, replace(how, drop={})
 
 

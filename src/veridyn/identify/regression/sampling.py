@@ -185,36 +185,17 @@ def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], 
     return how
 
 
-def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
-    """The sampling with its dead zones chosen; where none is given, every sample but those near standstill where there is dry friction.
-
-    That is of motions that were made from logs, and as far as the noise of their speeds reaches: zones are those of "auto", but no wider
-    than SIGN_SIGMAS of that noise, beyond which its sign is known. Others are taken as they are. Motions that are made when they are needed
-    are not all made for that: the first stands for them.
-    """
-    if how is not None:
-        return with_dead_zones(how, machine, motions, rows)
-    seen = motions if isinstance(motions, list | tuple) else [next(iter(motions))]
-    if any(m.noise_bands is None for m in seen):
-        return Sampling()
-    used = measured_rows(machine, seen, rows)[0]
-    return Sampling(dead_zone=choose_dead_zones(machine, seen, used, noise_alone=True))
-
-
 def _dry(machine: Machine, rows: Rows) -> list[Element]:
     """Dry friction on coordinates and on combinations of them that enters one of the rows."""
     acting = frozenset().union(*(machine.acting_on(machine.rows[r]) for r in machine.select_rows(rows)))
     return [e for e in machine.elements if e.jumps and e.on_body is None and e.between is None and acting & e.on.keys()]
 
 
-def choose_dead_zones(
-    machine: Machine, motions: Sequence[Motion], rows: Rows = "all", *, noise_alone: bool = False
-) -> dict[str, float]:
+def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> dict[str, float]:
     """Coordinate, or element on several by its parameter → dead zone in rad/s or m/s, for every dry friction that enters one of the rows.
 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
     samples lie in which it moves. A coordinate that stands still throughout has none.
-    `noise_alone`: no wider than the noise of the speed leaves its sign open.
     """
     zones: dict[str, float] = {}
     for e in _dry(machine, rows):
@@ -223,8 +204,7 @@ def choose_dead_zones(
         noise = max((float(np.sqrt(weights**2 @ speed_variance(m))) for m in motions), default=0.0)
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         largest = float(np.quantile(speed, LARGEST_SPEED_SHARE))
-        wanted = min(SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise) if noise_alone else SLOW_SPEED_RATIO * largest
-        zone = zone_of(speed, wanted, SIGN_SIGMAS * noise)
+        zone = zone_of(speed, SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise)
         if zone > 0.0:
             zones[name] = max(zone, zones.get(name, 0.0))
     return zones

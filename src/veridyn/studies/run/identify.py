@@ -123,7 +123,7 @@ def _identified(
     cutoff, lowpass = work.lowpass()
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
-    few = work.few_equations(training, how)
+    few = work.few_equations(training, how, lowpass)
     if few is not None and estimation.settings.covariance != "hac" and assumes_uncorrelated(estimation.method):
         warn(IdentificationWarning, few)
         estimation = replace(estimation, settings=replace(estimation.settings, covariance="auto"))

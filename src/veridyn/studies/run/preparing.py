@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning, ModelError, warn
-from veridyn.identify.base import base_parameters
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
 from veridyn.identify.diagnosis.delays import Delays, without_delays
 from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.found_cause import Mistake
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.sampling_rule import EQUATIONS_PER_PARAMETER, SamplingRule, independent_step
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -42,8 +42,6 @@ Mask = NDArray[np.bool_]
 REST_S = 1.0  # s: a joint that moves less for longer stands still (chosen)
 REST_SPEED_SHARE = 0.01  # of its largest speed: slower than this is rest (chosen)
 REPORTED_REST_SHARE = 0.2  # of the samples at rest: more is reported (chosen)
-EQUATIONS_PER_PARAMETER = 4  # of each row and base parameter that filter and decimation leave at least (chosen)
-WIDEST_FILTER_SHARE = 0.4  # of the rate: in place of a wider filter of the equations none is proposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +203,9 @@ class Preparing:
         if study.signals.candidates or study.sampling.filter != "same" or study.sampling.decimate != "auto":
             return tried
         order = study.sampling.order or study.signals.order
-        independent = (
-            sum(len(part.motion) for part in self.motions(tried[-1])[0]) / EQUATIONS_PER_PARAMETER / self.combinations
-        )
-        return tuple(f for f in tried if self._independent(Butterworth(f, order)) <= independent) or tried[-1:]
+        samples = sum(len(part.motion) for part in self.motions(tried[-1])[0])
+        most = samples / EQUATIONS_PER_PARAMETER / self.rule(None).combinations
+        return tuple(f for f in tried if independent_step(Butterworth(f, order), self.rate) <= most) or tried[-1:]
 
     def motions(self, lowpass: float | None) -> tuple[list[RecordedMotion], list[RecordedMotion]]:
         """Training and validation motions, each with the recording it was taken from."""
@@ -263,19 +260,8 @@ class Preparing:
     def samplings(
         self, training: Sequence[RecordedMotion], validation: Sequence[RecordedMotion], lowpass: float | None
     ) -> tuple[Sampling, Sampling]:
-        study, s = self.loaded.study, self.loaded.study.sampling
-        cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
-        low = None if cutoff is None else Butterworth(cutoff, s.order or study.signals.order)
-        total = sum(len(part.motion) for part in training)
-        rows = [self.machine.rows[r] for r in self.machine.select_rows(study.rows)]
-        if s.decimate != "auto":
-            step = s.decimate
-        elif low is None:
-            step = 1
-        else:
-            step = min(self._independent(low), total // (EQUATIONS_PER_PARAMETER * self.combinations))
-        sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=s.dead_zone, trim=s.trim)
-        sampling = with_dead_zones(sampling, self.machine, plain(training), rows)
+        sampling = self.rule(lowpass).of(plain(training))
+        rows = [self.machine.rows[r] for r in self.machine.select_rows(self.loaded.study.rows)]
         still = self.loaded.study.values.standstill == "drop"
         still_masks = [
             [resting(self.machine, part.motion) if still else {} for part in parts] for parts in (training, validation)
@@ -286,31 +272,29 @@ class Preparing:
         )
 
     @cached_property
-    def combinations(self) -> int:
-        """How many combinations of parameters the rows can identify."""
-        return base_parameters(self.machine, rows=self.loaded.study.rows).count
-
-    def _independent(self, low: Butterworth) -> int:
-        """One equation in so many is independent of the others: what a low-pass leaves of white noise is white again at that rate."""
-        return round(1.0 / low.white_gain(self.rate) ** 2)
-
-    def few_equations(self, training: Sequence[RecordedMotion], how: Sampling) -> Fault | None:
-        """That the filter of the equations leaves too few independent ones for each parameter, so that more are kept."""
-        low, total = how.filter, sum(len(part.motion) for part in training)
-        if low is None or self.loaded.study.sampling.decimate != "auto" or how.decimate >= self._independent(low):
-            return None
-        step, enough = self._independent(low), EQUATIONS_PER_PARAMETER * self.combinations
-        cutoff = float(np.max(low.cutoff))
-        wider = float(f"{cutoff * enough * step / total:.2g}")
-        other = f"{wider:g}" if wider < WIDEST_FILTER_SHARE * self.rate else "none"
-        return Fault(
-            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, "
-            "and deviations allow for that (covariance: auto).",
-            "sampling.filter",
-            f"{enough} independent equations of each row, {EQUATIONS_PER_PARAMETER} for each of {self.combinations} base parameters",
-            f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",
-            f"Record longer, or filter less: sampling: {{filter: {other}}}.",
+    def _unfiltered(self) -> SamplingRule:
+        """What the study leaves to be chosen of its sampling, but for the filter."""
+        study, s = self.loaded.study, self.loaded.study.sampling
+        return SamplingRule(
+            machine=self.machine,
+            rows=study.rows,
+            rate=self.rate,
+            decimate=s.decimate,
+            dead_zone=s.dead_zone,
+            trim=s.trim,
         )
+
+    def rule(self, lowpass: float | None) -> SamplingRule:
+        """The same behind the filter that the study asks for, where positions pass this low-pass (Hz)."""
+        study, s = self.loaded.study, self.loaded.study.sampling
+        cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
+        if cutoff is None:
+            return self._unfiltered
+        return self._unfiltered.behind(Butterworth(cutoff, s.order or study.signals.order))
+
+    def few_equations(self, training: Sequence[RecordedMotion], how: Sampling, lowpass: float | None) -> Fault | None:
+        """That the filter of the equations leaves too few independent ones for each parameter, so that more are kept."""
+        return self.rule(lowpass).few_equations(sum(len(part.motion) for part in training), how)
 
     def streamed(
         self, lowpass: float | None, how: Sampling, later: Sampling
