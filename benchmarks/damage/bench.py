@@ -16,6 +16,7 @@ import veridyn as vd
 from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
+from veridyn.identify.diagnosis.judge import in_detail
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.model.machine import Machine
@@ -147,8 +148,8 @@ class Bench:
         if level != "cli":
             same = self if self.fixed is None else replace(self, signals=self.fixed)
             fit, motion = same.fitted(x, machine)
-            how = self.sampling or default_sampling(machine, [motion])
-            return fit, [motion], with_dead_zones(how, machine, [motion])
+            how = with_dead_zones(self.sampling or default_sampling(machine, [motion]), machine, [motion])
+            return fit, [motion], in_detail(machine, [motion], [r.row for r in fit.rows], how)
         with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             loaded = self._files(x, machine, Path(place))

@@ -44,7 +44,7 @@ def test_residual_that_is_not_white_is_noticed() -> None:
     rng = np.random.default_rng(6)
     log = log_of(truth, rng, "a", 4.0)
     hum = log["force.q1"].values + 0.3 * np.sin(2 * np.pi * 30.0 * log["force.q1"].t)
-    study = identification(truth, log.replacing(replace(log["force.q1"], values=hum)), log)
+    study = identification(truth, log.replacing(replace(log["force.q1"], values=hum)), log, sampling=Sampling())
     assert not study.whiteness["q1"].is_white
     assert study.whiteness["q1"].worst_frequency == pytest.approx(30.0, abs=1.0)
 

@@ -82,7 +82,8 @@ def check_gains(fit: Fit, instruments: bool) -> None:
     faults = Faults()
     p = fit.described.parameters
     found = {p.names[c]: k for k, c in enumerate(fit.base.columns)}
-    names = estimated_gains(fit.described)
+    silent = {p.names[c] for c in fit.base.dead}  # signals that are zero throughout, which a note of the fit names
+    names = [name for name in estimated_gains(fit.described) if name not in silent]
     for name in names:
         k = found.get(name)
         if k is None:

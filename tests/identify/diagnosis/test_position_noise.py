@@ -63,7 +63,11 @@ def recorded(rng: np.random.Generator, step: float = STEP) -> Experiment:
 
 def fitted(log: Experiment, method: str = "wls") -> Fit:
     return identify(
-        truth(), motion(truth(), log, SIGNALS), method, IdentifySettings(covariance="white"), diagnose="off"
+        truth(),
+        motion(truth(), log, SIGNALS),
+        method,
+        IdentifySettings(covariance="white", sampling=Sampling()),
+        diagnose="off",
     )
 
 

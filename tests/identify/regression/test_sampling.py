@@ -31,6 +31,7 @@ from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, NoiseBands
 from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.motion import Signals
 from veridyn.spatial.rotations import MDH
 
 N = 400
@@ -345,7 +346,7 @@ def test_a_log_leaves_samples_near_standstill_out_by_default() -> None:
     values |= {f"force.{c}": m.forces[:, k] for k, c in enumerate(JOINTS)}
     units = {name: "rad" if name.startswith("q.") else "N*m" for name in values}
     log = Experiment.from_arrays(t, values, units, "log")
-    made = motion(machine, log)
+    made = motion(machine, log, Signals(lowpass=None))
     zones = choose_dead_zones(machine, [made])
     assert all(zones[c] > 0.0 for c in JOINTS)
     named = IdentifySettings(sampling=Sampling(dead_zone=zones))

@@ -121,7 +121,7 @@ def test_the_same_filter_is_the_same_however_short_the_log(tmp_path: Path) -> No
     how, later = work.samplings(training, validation, 0.5)
     assert how.filter == later.filter == Butterworth(0.5)
     total = len(training[0].motion)
-    assert how.decimate == total // (4 * work.combinations)
+    assert how.decimate == total // (4 * work.rule(None).combinations)
     fault = work.few_equations(training, how)
     assert fault is not None and fault.where == "sampling.filter"
     assert "the low-pass of the equations at 0.5 Hz leaves few independent ones" in fault.what

@@ -30,17 +30,18 @@ from veridyn.identify.diagnosis.fit_check import (
 )
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations
-from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimator import WLS, Estimator, FitProblem
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.found_cause import Mistake
 from veridyn.identify.output_error.output_error import OutputError
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling, choose_dead_zones
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import Auto, DiagnosisSettings, Hac
+from veridyn.identify.settings import Auto, DiagnosisSettings, Hac, IdentifySettings
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.mend import REPAIRABLE
@@ -126,11 +127,12 @@ def judged(case: Case) -> Judgement:
     if white:
         noise = noise_behind(motions, sampling, rows)
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
+    traced, detail = _traced(case)
     found = with_traces(
         found,
-        fit,
+        traced,
         motions,
-        sampling,
+        detail,
         failed,
         settings.max_samples if fast else None,
         untestable,
@@ -143,6 +145,30 @@ def judged(case: Case) -> Judgement:
     expected = expected_of(case.method)
     named, left = ([m for m in found if (m.kind in expected) == own] for own in (False, True))
     return Judgement(tuple(named), tuple(left), tuple(failed), tuple(untestable), seen)
+
+
+def in_detail(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> Sampling:
+    """The equations in which small damage shows: a filter, or a dead zone around reversals, hides what happens within a few samples.
+
+    So there is no filter, and a dead zone goes no further than noise leaves the sign of a speed open.
+    """
+    if any(m.noise_bands is None for m in motions):
+        return how
+    noise = choose_dead_zones(machine, motions, list(rows), noise_alone=True)
+    narrow = {name: min(speed, noise.get(name, speed)) for name, speed in how.zones.items()}
+    return replace(how, filter=None, filters={}, decimate=1, dead_zone=narrow)
+
+
+def _traced(case: Case) -> tuple[Fit, Sampling]:
+    """The fit that is asked for traces of small damage, and its equations; a robust one is asked as it is."""
+    fit, how = case.fit.for_white_noise(), case.sampling
+    rows = [r.row for r in fit.rows]
+    detail = in_detail(fit.described, case.motions, rows, how)
+    same = detail is how or (not how.filtering and how.decimate == 1 and dict(detail.zones) == dict(how.zones))
+    if same or isinstance(case.method, Robust):
+        return fit, how
+    settings = IdentifySettings(sampling=detail, covariance="white")
+    return WLS().fit(FitProblem(machine=fit.described, motion=case.motions, rows=rows, settings=settings)), detail
 
 
 def _apart(case: Case) -> float:

@@ -191,11 +191,14 @@ def _dry(machine: Machine, rows: Rows) -> list[Element]:
     return [e for e in machine.elements if e.jumps and e.on_body is None and e.between is None and acting & e.on.keys()]
 
 
-def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> dict[str, float]:
+def choose_dead_zones(
+    machine: Machine, motions: Sequence[Motion], rows: Rows = "all", *, noise_alone: bool = False
+) -> dict[str, float]:
     """Coordinate, or element on several by its parameter → dead zone in rad/s or m/s, for every dry friction that enters one of the rows.
 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
     samples lie in which it moves. A coordinate that stands still throughout has none.
+    `noise_alone`: no wider than the noise of the speed leaves its sign open.
     """
     zones: dict[str, float] = {}
     for e in _dry(machine, rows):
@@ -204,7 +207,8 @@ def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = 
         noise = max((float(np.sqrt(weights**2 @ speed_variance(m))) for m in motions), default=0.0)
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         largest = float(np.quantile(speed, LARGEST_SPEED_SHARE))
-        zone = zone_of(speed, SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise)
+        wanted = min(SLOW_SPEED_RATIO * largest, SIGN_SIGMAS * noise) if noise_alone else SLOW_SPEED_RATIO * largest
+        zone = zone_of(speed, wanted, SIGN_SIGMAS * noise)
         if zone > 0.0:
             zones[name] = max(zone, zones.get(name, 0.0))
     return zones
