@@ -266,7 +266,7 @@ def identify(
     chosen.check(machine, rows, how.correlated)
     if how.sampling is None and not chosen.every_sample:
         given = [motion] if isinstance(motion, Motion) else motion
-        how = replace(how, sampling=of_measured(None, machine, given, rows))
+        how = replace(how, sampling=of_measured(None, machine, given, rows, noise_alone=not chosen.weighs_differences))
     problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
         fit = chosen.fit(problem)

@@ -77,7 +77,8 @@ class IdentifySettings(Settings):
     sampling : Sampling, optional
         Filter, decimation, dead zones and masks between samples and equations. By default every sample as it is, but those near standstill
         of motions that were made from logs, where there is dry friction and noise leaves the sign of the speed open; wider zones are chosen
-        by ``Sampling(dead_zone="auto")``, as studies have them. :func:`veridyn.validate` compares every sample by default.
+        by ``Sampling(dead_zone="auto")``, as studies have them, and as "likelihood" and "gauss_markov" with an order above 0 do by default,
+        since noise with a memory makes much of each step of friction. :func:`veridyn.validate` compares every sample by default.
     sigma : mapping of row names to numbers above 0, optional
         Standard deviation of the noise of a row in N or N*m; estimated from the data for rows that are not named.
     acceptance : Acceptance

@@ -185,12 +185,19 @@ def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], 
     return how
 
 
-def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
+def of_measured(
+    how: Sampling | None,
+    machine: Machine,
+    motions: Sequence[Motion],
+    rows: Rows = "all",
+    *,
+    noise_alone: bool = True,
+) -> Sampling:
     """The sampling with its dead zones chosen; where none is given, every sample but those near standstill where there is dry friction.
 
     That is of motions that were made from logs, and as far as the noise of their speeds reaches: zones are those of "auto", but no wider
-    than SIGN_SIGMAS of that noise, beyond which its sign is known. Others are taken as they are. Motions that are made when they are needed
-    are not all made for that: the first stands for them.
+    than SIGN_SIGMAS of that noise, beyond which its sign is known, unless `noise_alone` is false. Others are taken as they are. Motions
+    that are made when they are needed are not all made for that: the first stands for them.
     """
     if how is not None:
         return with_dead_zones(how, machine, motions, rows)
@@ -198,7 +205,7 @@ def of_measured(how: Sampling | None, machine: Machine, motions: Sequence[Motion
     if any(m.noise_bands is None for m in seen):
         return Sampling()
     used = measured_rows(machine, seen, rows)[0]
-    return Sampling(dead_zone=choose_dead_zones(machine, seen, used, noise_alone=True))
+    return Sampling(dead_zone=choose_dead_zones(machine, seen, used, noise_alone=noise_alone))
 
 
 def _dry(machine: Machine, rows: Rows) -> list[Element]:
