@@ -27,9 +27,9 @@ from veridyn.identify.diagnosis.evidence import FIRST_SAMPLES, SAMPLES, Evidence
 from veridyn.identify.diagnosis.geometry import PASSES
 from veridyn.identify.diagnosis.held_out_gain import lowers_error
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.score_test import Projected, limit_of
+from veridyn.identify.diagnosis.score_test import MACHINE, Projected, limit_of
 from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S, Samples
-from veridyn.identify.diagnosis.structure import LATE_FORCE
+from veridyn.identify.diagnosis.structure import EARLY, LATE_FORCE, WHOLE
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
@@ -235,6 +235,25 @@ def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping
         inside = (m.t >= m.t[0] + longest) & (m.t <= m.t[-1] - longest)
         out.append(replace(m, forces=forces)[inside])
     return out
+
+
+def on_one_side(x: Samples, model: NoisyEquations, cause: Cause, size: float) -> bool:
+    """Whether a force that is late as a whole, by this size in the model, is so behind its changes more than it is early before them.
+
+    Forces that are rounded off, by filters of the positions and by dry friction whose reversals are not known to a sample, are late behind
+    them and early before: F(t − d) − F(t) and F(t) − F(t + d), which are alike for a delay, then have opposite sizes.
+    """
+    other = cause.option + (EARLY - WHOLE if cause.option < EARLY else WHOLE - EARLY)
+    if (
+        cause.option < WHOLE
+        or (LATE_FORCE, other, 0) not in x.own
+        or (cause.where != MACHINE and cause.where not in x.rows)
+    ):
+        return True
+    acting = x.measured if cause.where == MACHINE else np.array([row == cause.where for row in x.rows])
+    mirrored = (x.own[LATE_FORCE, other, 0] * acting)[:, :, None]
+    z = sum(float(model.before.tested(model.filtered(column)).z[0]) for column in (cause.columns, mirrored))
+    return bool(np.sign(size) * z > PROBABLE * np.sqrt(2.0))
 
 
 def late_causes(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
