@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 import veridyn as vd
 
 Array = NDArray[np.float64]
-RATE, SUBSTEPS = 500.0, 4
+RATE, SUBSTEPS = 250.0, 6
 SLIDES = 0.005  # rad/s, over which dry friction turns with the speed
 NAMES = ("a", "b", "c")
 ROTOR, ZZ, MOMENT = np.array([1.6, 1.0, 0.7]), np.array([2.6, 1.5, 1.0]), np.array([4.8, 3.0, 2.0])
