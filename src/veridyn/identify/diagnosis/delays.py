@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.identify.diagnosis.causes import Cause
+from veridyn.identify.diagnosis.causes import FORCES, Cause
 from veridyn.identify.diagnosis.columns import BLOCK_SAMPLES, Equations, columns_of, independent, share
 from veridyn.identify.diagnosis.evidence import FIRST_SAMPLES, SAMPLES, Evidence, Replacement, evidence
 from veridyn.identify.diagnosis.geometry import PASSES
@@ -190,7 +190,7 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
         forces[:, k] += late.shift[:, k]
     return Replacement(
         kind="delay",
-        where="forces",
+        where=FORCES if len(late.kept) == len(late.seconds) else "force of " + ", ".join(f"'{c}'" for c in late.kept),
         what="measured forces are late or early against the positions.",
         hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
         motion=replace(e.motion, forces=forces),
