@@ -23,6 +23,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import FORCES, Cause
 from veridyn.identify.diagnosis.columns import BLOCK_SAMPLES, Equations, columns_of, independent, share
+from veridyn.identify.diagnosis.drives import motor_of
 from veridyn.identify.diagnosis.evidence import FIRST_SAMPLES, SAMPLES, Evidence, Replacement, evidence
 from veridyn.identify.diagnosis.geometry import PASSES
 from veridyn.identify.diagnosis.held_out_gain import lowers_error
@@ -188,9 +189,10 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
     for c in late.kept:
         k = e.machine.coordinates.index(c)
         forces[:, k] += late.shift[:, k]
+    named = [f"'{motor_of(e.machine, c) or c}'" for c in late.kept]
     return Replacement(
         kind="delay",
-        where=FORCES if len(late.kept) == len(late.seconds) else "force of " + ", ".join(f"'{c}'" for c in late.kept),
+        where=FORCES if len(late.kept) == len(late.seconds) else f"force of {', '.join(named)}",
         what="measured forces are late or early against the positions.",
         hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
         motion=replace(e.motion, forces=forces),
