@@ -266,8 +266,9 @@ def identify(
     how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
     chosen.check(machine, rows, how.correlated)
     if how.sampling is None and not chosen.every_sample:
-        chosen_sampling = default_sampling(machine, at_hand(motion), rows, filters=how.device == "cpu")
-        how = replace(how, sampling=chosen_sampling)
+        # Behind a low-pass there is no noise left to weigh differences by.
+        filters = how.device == "cpu" and not chosen.weighs_differences
+        how = replace(how, sampling=default_sampling(machine, at_hand(motion), rows, filters=filters))
     problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
         fit = with_notes_of_data(fitted(chosen, problem), motion, rows)

@@ -121,6 +121,11 @@ class Estimator(Settings, ABC):
         """Whether samples may not be left out of the motion."""
         return False
 
+    @property
+    def weighs_differences(self) -> bool:
+        """Whether equations are weighed by noise with a memory: differences of neighbours, and so steps of dry friction, weigh most."""
+        return False
+
     def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         """Refuse by name what cannot work, before any sample is streamed."""
         machine.select_rows(rows)

@@ -75,9 +75,11 @@ class IdentifySettings(Settings):
         same, but for "map" and "consistent", in which data weigh less beside the prior and the bounds where residuals are
         autocorrelated. "gauss_markov" and "likelihood" estimate the noise's spectrum themselves and take no “hac”.
     sampling : Sampling, optional
-        Filter, decimation, dead zones and masks between samples and equations. By default every sample as it is, but those near standstill
-        of motions that were made from logs, where there is dry friction and noise leaves the sign of the speed open; wider zones are chosen
-        by ``Sampling(dead_zone="auto")``, as studies have them. :func:`veridyn.validate` compares every sample by default.
+        Filter, decimation, dead zones and masks between samples and equations. By default, of motions that were made from logs, as studies
+        have them: equations pass the low-pass of the positions, as many of them are kept as it leaves independent, and samples near
+        standstill are left out where there is dry friction (:mod:`veridyn.identify.regression.sampling_rule`). Other motions are taken
+        sample by sample, as is "gauss_markov" with coloured noise, which is weighed by its differences. :func:`veridyn.validate` compares
+        every sample by default.
     sigma : mapping of row names to numbers above 0, optional
         Standard deviation of the noise of a row in N or N*m; estimated from the data for rows that are not named.
     acceptance : Acceptance

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import veridyn as vd
+from identify import slow_reversals as bar
 from identify.smooth_arm import clean, forces, truth
 from identify.undiagnosed import identify
 from veridyn.errors import IdentificationError
@@ -271,3 +273,15 @@ def test_deviations_of_many_trials_are_those_of_matrices_written_out() -> None:
 def test_as_many_lags_are_given_as_are_asked_for() -> None:
     second = NoiseModel(C_NOISE_MODEL, np.array([0.3 * np.eye(3), 0.2 * np.eye(3)]))
     assert [len(second.autocovariances(lags)) for lags in range(5)] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("rests", [0.0, 0.1, 0.3])
+def test_samples_near_standstill_of_a_log_are_left_out(rests: float) -> None:
+    """Noise with a memory makes differences weigh most, and so each sample in which friction has the wrong sign: −28 to −258 deviations."""
+    every, machine = [], bar.machine()
+    for seed in range(6):
+        motion = vd.motion(machine, bar.log(seed, rests))
+        every.append(bar.scores(identify(machine, motion, GaussMarkov(order=8))))
+    assert np.abs(every).max() < 3.5  # of 18 normal numbers one in a hundred times more
+    whole = identify(machine, motion, GaussMarkov(order=8), settings=IdentifySettings(sampling=Sampling()))
+    assert bar.scores(whole)[list(whole.names).index("fs_hinge")] < -10.0

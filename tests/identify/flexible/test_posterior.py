@@ -104,3 +104,15 @@ def test_a_bound_moves_what_is_correlated_with_it():
     plain, held = posterior(*args), posterior(*args, np.array([0.0, -np.inf]))
     assert held.values[0] == 0.0 and held.beyond[0][0] == pytest.approx(plain.values[0], rel=0.05)
     assert held.sigma[0] > abs(plain.values[0]) and not posterior(*args, np.array([-2.0, 0.0])).beyond
+
+
+def test_a_measurement_moves_what_is_at_a_bound_from_where_data_have_it() -> None:
+    """N((−1, 0), [[1, .8], [.8, 1]]), the first at least zero; the second is measured to be 1: the first is −.2, and not .8 − .64."""
+    C, free = np.array([[1.0, 0.8], [0.8, 1.0]]), np.array([-1.0, 0.0])
+    low = np.array([0.0, -np.inf])
+    held = ColouredPosterior(
+        values=bounded(free, C, low), covariance=C, noise=(1.0, 1.0, 1.0), converged=True, evidence=0.0, free=free
+    )
+    np.testing.assert_allclose(held.values, [0.0, 0.8], atol=1e-9)
+    found = with_measurement(held, 1, 1.0, 1e-9)
+    np.testing.assert_allclose(found.values, [-0.2, 1.0], atol=1e-9)

@@ -420,3 +420,23 @@ def test_the_covariance_of_white_noise_stays_where_nothing_else_shows(
     monkeypatch.setattr(module, "spectral", lambda *given: made)
     found = module.noise_covariance(SimpleNamespace(), SimpleNamespace(), Auto())  # pyright: ignore[reportArgumentType]
     assert found is (None if stays else made)
+
+
+def test_many_rows_with_a_short_memory_are_not_taken_for_white() -> None:
+    """Seven bars beside each other, noise of first order with .3: z² is 1.9 with white deviations, (1 + .3)/(1 − .3) of slow columns."""
+    links = [vd.Link(name=f"bar{k}", inertia=[0.5, 0, 0, 0.5, 0, 1.0, 0, 0, 0, 1.0]) for k in range(7)]
+    joints = [vd.Joint(name=f"q{k}", a="ground", b=f"bar{k}", actuated=True) for k in range(7)]
+    bars = vd.Machine.build(links, joints, gravity=(0, 0, 0), name="bars")
+    t, squares = 0.02 * np.arange(400), dict[str, list[float]]()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        w, a = (rng.uniform(*span, (3, 1, 7)) for span in ((1.2, 6.3), (0.2, 0.5)))
+        x = w * t[:, None] + rng.uniform(0.0, 2.0 * np.pi, (3, 1, 7))
+        q, qd, qdd = (np.sum(part, axis=0) for part in (a * np.sin(x), a * w * np.cos(x), -a * w**2 * np.sin(x)))
+        motion = vd.Motion(t, q, qd, qdd, forces=qdd + noise(seed, 400, memory=0.3, rows=7))
+        for name, settings in (("auto", None), ("white", WHITE)):
+            fit = vd.identify(bars, motion, settings=settings, diagnose="off")
+            squares.setdefault(name, []).extend(((fit.values - 1.0) / fit.sigma) ** 2)
+    assert len(squares["auto"]) == 140  # whose mean is known to √(2/140) = .12
+    assert np.mean(squares["auto"]) == pytest.approx(1.0, abs=0.36)
+    assert np.mean(squares["white"]) > 1.5

@@ -122,14 +122,14 @@ def test_the_same_filter_is_the_same_however_short_the_log(tmp_path: Path) -> No
     assert how.filter == later.filter == Butterworth(0.5)
     total = len(training[0].motion)
     assert how.decimate == total // (4 * work.rule(None).combinations)
-    fault = work.few_equations(training, how)
+    fault = work.few_equations(training, how, 0.5)
     assert fault is not None and fault.where == "sampling.filter"
     assert "the low-pass of the equations at 0.5 Hz leaves few independent ones" in fault.what
     # 2 ∫ |H|⁴ df = 1.796 · 0.5 Hz of 200 Hz (closed form): one in 223 is independent.
     assert f"{total // 223}: one in 223 of {total} samples is independent" in fault.found
     wider = float(fault.hint.split("filter: ")[1].split("}")[0])
-    assert 1.796 * wider * total / 200.0 == pytest.approx(4 * work.combinations, rel=0.06)  # two digits
-    assert work.few_equations(training, work.samplings(training, validation, 8.0)[0]) is None
+    assert 1.796 * wider * total / 200.0 == pytest.approx(4 * work.rule(None).combinations, rel=0.06)  # two digits
+    assert work.few_equations(training, work.samplings(training, validation, 8.0)[0], 8.0) is None
 
 
 def test_dead_zones_are_chosen_once_from_the_training_logs(tmp_path: Path) -> None:

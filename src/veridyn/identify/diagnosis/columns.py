@@ -154,6 +154,11 @@ class Equations:
         x = _leastsquares(flat, self.y.ravel())
         return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
 
+    def values(self) -> Array:
+        """Least squares of the parameters (k,), rows weighed by what is left of them."""
+        weight = 1.0 / np.sqrt(squares(self.solved()[1]))[:, None]
+        return _leastsquares((self.W * weight[:, :, None]).reshape(-1, self.W.shape[2]), (self.y * weight).ravel())
+
     def error(self) -> float:
         """What least squares leaves, as a share."""
         return share(self.solved()[1])

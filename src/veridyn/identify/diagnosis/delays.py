@@ -1,9 +1,16 @@
 """Delays of measured forces against the motion, one for each coordinate, found beside the parameters.
 
-A force recorded d late is y(t) = Γ(t − d), so Γ = y + d ẏ to first order, and W φ = y + d ẏ has d as one more unknown. Positions have
-no delay by definition: what is found is the delay of forces against positions. Rows are weighed by what a first fit leaves of them, so that
-noise of one row is no delay of another. A delay is confirmed where it lowers the error of stretches that it was not fitted to
-(:mod:`veridyn.identify.diagnosis.held_out_gain`); others are figures, and are neither proposed nor taken out.
+A force recorded d late is y(t) = Γ(t − d), so W φ − d Γ̇ = y to first order has d as one more unknown; what is found is taken out of the
+force, and asked again. Positions have no delay by definition: what is found is the delay of forces against positions. Rows are weighed by
+what a first fit leaves of them, so that noise of one row is no delay of another.
+
+Γ is the force that the fit makes of the motion, not the measured one: noise of white forces has slopes tens of times those of the motion
+(σ/(√2 Δt)), which make a deviation as small as they are large; and the noise of a force that is moved by interpolation is smaller,
+or explains a part of itself, whatever the delay. Where a motion has corners a few samples have large slopes and large residuals. So the
+deviation of a delay is that of the terms of its score (:mod:`veridyn.identify.diagnosis.score_test`).
+
+A delay is confirmed where it is beyond its deviation at the rate of false alarms of all rows, and lowers the error of stretches that it
+was not fitted to (:mod:`veridyn.identify.diagnosis.held_out_gain`); others are figures, and are neither proposed nor taken out.
 """
 
 from __future__ import annotations
@@ -14,27 +21,33 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.identify.diagnosis.causes import Cause
-from veridyn.identify.diagnosis.columns import independent, share
-from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence
+from veridyn.identify.diagnosis.causes import FORCES, Cause
+from veridyn.identify.diagnosis.columns import BLOCK_SAMPLES, Equations, columns_of, independent, share
+from veridyn.identify.diagnosis.drives import motor_of
+from veridyn.identify.diagnosis.evidence import FIRST_SAMPLES, SAMPLES, Evidence, Replacement, evidence
 from veridyn.identify.diagnosis.geometry import PASSES
 from veridyn.identify.diagnosis.held_out_gain import lowers_error
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.score_test import Projected
+from veridyn.identify.diagnosis.score_test import MACHINE, Projected, limit_of
 from veridyn.identify.diagnosis.signature_samples import LONGEST_DELAY_S, Samples
-from veridyn.identify.diagnosis.structure import LATE_FORCE
+from veridyn.identify.diagnosis.structure import EARLY, LATE_FORCE, WHOLE
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
+FALSE_ALARM_RATE = DiagnosisSettings().false_alarm_rate  # of all rows of a log together
+HELD = 0.5  # of the clock's step: a sensor that averages or holds one is late by so much, and a corner between two samples looks so
+SETTLED = 0.1  # deviations: a smaller step changes nothing
 
 
 @dataclass(frozen=True)
 class Delays:
     """Seconds by which each coordinate's force is late, with deviations `sigma`, and the error with and without them.
 
-    `confirmed`: those that lower the error where they were not fitted.
+    `confirmed`: those that are beyond noise, and lower the error where they were not fitted. `shift` (N, n): what the delays take from
+    the forces of the fit, at the samples of the evidence.
     """
 
     seconds: Mapping[str, float]
@@ -42,6 +55,7 @@ class Delays:
     after: float = float("nan")
     sigma: Mapping[str, float] = field(default_factory=dict)
     confirmed: tuple[str, ...] = ()
+    shift: Array | None = field(default=None, compare=False, repr=False)
 
     @property
     def kept(self) -> Mapping[str, float]:
@@ -50,43 +64,109 @@ class Delays:
 
 
 def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Delays:
-    """The delays that fit best: found to first order, taken out, and found again while that helps."""
-    found = _step(evidence(machine, motions, rows, sampling))
-    for _ in range(PASSES):
-        if not found.after < found.before:
+    """The delays that fit best: found to first order, taken out, and found again."""
+    e = evidence(machine, motions, rows, sampling, samples=FIRST_SAMPLES)
+    names = _measured(e)
+    if not names:
+        return Delays({})
+    equations = before = e.equations()
+    seconds, sigma = dict.fromkeys(names, 0.0), np.full(len(names), np.inf)
+    shift, slopes = _late(e, equations, motions, rows, sampling, seconds)
+    clock = max(float(np.median(np.diff(m.t))) for m in motions)
+    for turn in range(PASSES + 1):
+        step, sigma = _step(e, equations, names, slopes)
+        seconds = {c: d + s for (c, d), s in zip(seconds.items(), step.tolist(), strict=True)}
+        if not max(map(abs, seconds.values())) <= LONGEST_DELAY_S:
+            left = share(before.solved()[1])
+            return Delays(dict.fromkeys(names, 0.0), left, left, dict.fromkeys(names, float("inf")))
+        shift, slopes = _late(e, equations, motions, rows, sampling, seconds)
+        equations = _taken_out(e, before, shift)
+        within = max(map(abs, seconds.values())) <= HELD * clock  # none will be confirmed
+        if (turn and within) or np.all(np.abs(step) <= SETTLED * sigma):
             break
-        moved = without_delays(machine, motions, found.seconds)
-        step = _step(evidence(machine, moved, rows, _without_masks(sampling)))
-        if not step.before < found.before:
-            break
-        seconds = {c: d + step.seconds[c] for c, d in found.seconds.items()}
-        found = replace(found, seconds=seconds, after=min(step.before, step.after), sigma=step.sigma)
-    return replace(found, confirmed=_confirmed(machine, motions, rows, _without_masks(sampling), found))
+    found = Delays(
+        seconds,
+        share(before.solved()[1]),
+        share(equations.solved()[1]),
+        dict(zip(names, sigma.tolist(), strict=True)),
+    )
+    if not found.after < found.before:
+        return found
+    confirmed = _confirmed(e, equations, found, shift, clock)
+    if not confirmed:
+        return found
+    few = _late(e, equations, motions, rows, sampling, seconds, SAMPLES)[0]
+    return replace(found, confirmed=confirmed, shift=few)
 
 
-def _confirmed(
-    machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, found: Delays
-) -> tuple[str, ...]:
-    """The coordinates whose delay, taken out as a whole, lowers the error where it was not fitted, all others being taken out.
+def _measured(e: Evidence) -> list[str]:
+    """Rows whose force is measured at all samples."""
+    forces, names = e.motion.forces, e.machine.coordinates
+    return [r for r in e.rows if forces is not None and np.isfinite(forces[:, names.index(r)]).all()]
 
-    What it changes of the force is one column, which the parameters of other stretches may scale: what is left of large delays to first
-    order is no part of it, nor what the delays of other rows leave.
+
+def _late(
+    e: Evidence,
+    equations: Equations,
+    motions: Sequence[Motion],
+    rows: Sequence[str],
+    sampling: Sampling,
+    seconds: Mapping[str, float],
+    samples: int = FIRST_SAMPLES,
+) -> tuple[Array, Array]:
+    """What delays take from the forces of the fit of some equations (N, n), at samples of evidence, and the slopes of these late forces."""
+    modelled = _modelled(e, equations.values(), motions)
+    late = []
+    for m in modelled:
+        assert m.forces is not None  # those of the fit
+        forces = m.forces.copy()
+        for c, d in seconds.items():
+            k = e.machine.coordinates.index(c)
+            forces[:, k] = np.interp(m.t - d, m.t, m.forces[:, k])
+        late.append(replace(m, forces=forces))
+    before, after = (evidence(e.machine, some, rows, sampling, samples=samples) for some in (modelled, late))
+    assert before.motion.forces is not None and after.motion.forces is not None  # as above
+    return before.motion.forces - after.motion.forces, after.force_rates
+
+
+def _modelled(e: Evidence, values: Array, motions: Sequence[Motion]) -> list[Motion]:
+    """The motions with the forces that these parameters make of them."""
+    place, out = [e.machine.coordinates.index(r) for r in e.rows], []
+    for m in motions:
+        forces = np.zeros((len(m), e.machine.n))
+        for start in range(0, len(m), BLOCK_SAMPLES):
+            part = slice(start, start + BLOCK_SAMPLES)
+            columns = columns_of(e.machine, m[part], e.rows)
+            forces[part, place] = (columns.W @ values + columns.known).T
+        out.append(replace(m, forces=forces))
+    return out
+
+
+def _taken_out(e: Evidence, equations: Equations, shift: Array) -> Equations:
+    """The equations with delays taken out of the forces."""
+    own = shift[:, [e.machine.coordinates.index(r) for r in e.rows]].T
+    return replace(equations, y=equations.y + own / equations.sizes[:, None])
+
+
+def _confirmed(e: Evidence, equations: Equations, late: Delays, shift: Array, clock: float) -> tuple[str, ...]:
+    """The coordinates whose delay is beyond noise, and lowers the error where it was not fitted, all others being taken out.
+
+    What it changes of the force is one column, which the parameters of other stretches may scale. `equations`: all delays taken out.
     """
-    if not any(found.seconds.values()):
-        return ()
-    e = evidence(machine, without_delays(machine, motions, found.seconds), rows, sampling)
-    recorded = evidence(machine, without_delays(machine, motions, found.seconds, moved=False), rows, sampling)
-    equations, names = e.equations(), machine.coordinates
-    assert e.motion.forces is not None and recorded.motion.forces is not None  # delays are those of forces
     left = equations.solved()[1]
     weight, memory = _row_weights(left), _memory(left)
-    W, confirmed = (equations.W * weight[:, None, None]).transpose(1, 0, 2), []
-    for c in found.seconds:
-        j, k = e.rows.index(c), names.index(c)
-        change = np.zeros_like(left)
-        change[j] = (recorded.motion.forces[:, k] - e.motion.forces[:, k]) / equations.sizes[j]
-        y = (equations.y + change) * weight[:, None]
-        if change.any() and lowers_error(W, y.T, (change * weight[:, None]).T[:, :, None], memory, alike=True):
+    W, y, confirmed = (equations.W * weight[:, None, None]).transpose(1, 0, 2), equations.y * weight[:, None], []
+    every = limit_of(FALSE_ALARM_RATE, len(late.seconds))
+    for c, d in late.seconds.items():
+        if abs(d) <= HELD * clock:
+            continue
+        j = e.rows.index(c)
+        column = np.zeros_like(left)
+        column[j] = shift[:, e.machine.coordinates.index(c)] / equations.sizes[j] * weight[j]
+        recorded, S = (y - column).T, -column.T[:, :, None]
+        found = Projected.of(W, recorded).tested(S)
+        seen = float(found.sizes[0]) > 0.0 and float(found.chance[0]) < every
+        if seen and lowers_error(W, recorded, S, memory, alike=True):
             confirmed.append(c)
     return tuple(confirmed)
 
@@ -102,19 +182,17 @@ def _memory(left: Array) -> float:
 
 
 def late_forces(e: Evidence, late: Delays) -> Replacement | None:
-    """That forces are `late`, as a model that is compared with others; None where no delay is known.
-
-    It is compared with delays to first order, which explain less than those found step by step.
-    """
-    if not any(late.kept.values()) or e.motion.forces is None:
+    """That forces are `late`, as a model that is compared with others; None where no delay is known."""
+    if not any(late.kept.values()) or e.motion.forces is None or late.shift is None:
         return None
-    first, forces = _step(e), e.motion.forces.copy()
+    forces = e.motion.forces.copy()
     for c in late.kept:
-        k, d = e.machine.coordinates.index(c), first.seconds[c]
-        forces[:, k] += d * e.force_rates[:, k]
+        k = e.machine.coordinates.index(c)
+        forces[:, k] += late.shift[:, k]
+    named = [f"'{motor_of(e.machine, c) or c}'" for c in late.kept]
     return Replacement(
         kind="delay",
-        where="forces",
+        where=FORCES if len(late.kept) == len(late.seconds) else f"force of {', '.join(named)}",
         what="measured forces are late or early against the positions.",
         hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
         motion=replace(e.motion, forces=forces),
@@ -125,49 +203,27 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
     )
 
 
-def _without_masks(sampling: Sampling) -> Sampling:
-    """Masks count the samples of motions that are as long as they were."""
-    return replace(sampling, drop={})
+def _step(e: Evidence, equations: Equations, names: Sequence[str], slopes: Array) -> tuple[Array, Array]:
+    """Least squares over the parameters and one delay for each of these rows: the delays, and their deviations.
 
-
-def _step(e: Evidence) -> Delays:
-    """Least squares over the parameters and one delay for each row whose force is measured."""
-    forces, names = e.motion.forces, e.machine.coordinates
-    measured = [r for r in e.rows if forces is not None and np.isfinite(forces[:, names.index(r)]).all()]
-    if not measured:
-        return Delays({})
-    equations = e.equations()
-    own = equations.solved()[1]
-    before, weight = share(own), _row_weights(own)
-    late = np.zeros((len(e.rows), len(e.motion), len(measured)))
-    for k, row in enumerate(measured):
-        j = e.rows.index(row)
-        late[j, :, k] = -e.force_rates[:, names.index(row)] / equations.sizes[j]
-    W, y, S = equations.W * weight[:, None, None], equations.y * weight[:, None], late * weight[:, None, None]
-    seconds, left = replace(equations, W=W, y=y).solved(S)
-    if np.abs(seconds).max() > LONGEST_DELAY_S:
-        nothing = dict.fromkeys(measured, 0.0)
-        return Delays(nothing, before, before, dict.fromkeys(measured, float("inf")))
-    memory = _memory(left)
-    projected = Projected.of(W.transpose(1, 0, 2), y.T)
-    rest = projected.beside(S.transpose(1, 0, 2))
-    flat = rest.reshape(-1, len(measured))
-    spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(flat.T @ flat)), 0.0) * memory * projected.variance_beside(rest))
-    return Delays(
-        dict(zip(measured, seconds.tolist(), strict=True)),
-        before,
-        share(left / weight[:, None]),
-        dict(zip(measured, spread.tolist(), strict=True)),
-    )
-
-
-def without_delays(
-    machine: Machine, motions: Sequence[Motion], seconds: Mapping[str, float], *, moved: bool = True
-) -> list[Motion]:
-    """The motions with forces moved to when they acted; the ends, where nothing was recorded, are cut off.
-
-    `moved`: otherwise the same samples with the forces as they are.
+    `slopes` (N, n): of the forces of the fit.
     """
+    weight = _row_weights(equations.solved()[1])
+    S = np.zeros((len(e.motion), len(e.rows), len(names)))
+    for k, row in enumerate(names):
+        j = e.rows.index(row)
+        S[:, j, k] = -slopes[:, e.machine.coordinates.index(row)] * weight[j] / equations.sizes[j]
+    p = Projected.of((equations.W * weight[:, None, None]).transpose(1, 0, 2), (equations.y * weight[:, None]).T)
+    rest = p.beside(S)
+    flat = rest.reshape(-1, len(names))
+    inverse = np.linalg.pinv(flat.T @ flat, hermitian=True)
+    size = np.diag(inverse)
+    found = p.tested_beside(rest @ np.divide(inverse, size, out=np.zeros_like(inverse), where=size > 0.0))
+    return found.sizes, found.sigma
+
+
+def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping[str, float]) -> list[Motion]:
+    """The motions with forces moved to when they acted; the ends, where nothing was recorded, are cut off."""
     longest = max((abs(d) for d in seconds.values()), default=0.0)
     out = []
     for m in motions:
@@ -175,12 +231,31 @@ def without_delays(
             out.append(m)
             continue
         forces = m.forces.copy()
-        for c, d in seconds.items() if moved else ():
+        for c, d in seconds.items():
             k = machine.coordinates.index(c)
             forces[:, k] = np.interp(m.t + d, m.t, m.forces[:, k])
         inside = (m.t >= m.t[0] + longest) & (m.t <= m.t[-1] - longest)
         out.append(replace(m, forces=forces)[inside])
     return out
+
+
+def on_one_side(x: Samples, model: NoisyEquations, cause: Cause, size: float) -> bool:
+    """Whether a force that is late as a whole, by this size in the model, is so behind its changes more than it is early before them.
+
+    Forces that are rounded off, by filters of the positions and by dry friction whose reversals are not known to a sample, are late behind
+    them and early before: F(t − d) − F(t) and F(t) − F(t + d), which are alike for a delay, then have opposite sizes.
+    """
+    other = cause.option + (EARLY - WHOLE if cause.option < EARLY else WHOLE - EARLY)
+    if (
+        cause.option < WHOLE
+        or (LATE_FORCE, other, 0) not in x.own
+        or (cause.where != MACHINE and cause.where not in x.rows)
+    ):
+        return True
+    acting = x.measured if cause.where == MACHINE else np.array([row == cause.where for row in x.rows])
+    mirrored = (x.own[LATE_FORCE, other, 0] * acting)[:, :, None]
+    z = sum(float(model.before.tested(model.filtered(column)).z[0]) for column in (cause.columns, mirrored))
+    return bool(np.sign(size) * z > PROBABLE * np.sqrt(2.0))
 
 
 def late_causes(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:

@@ -17,7 +17,7 @@ from scipy.special import chdtrc
 
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
-from veridyn.identify.diagnosis.delays import PROBABLE, late_causes
+from veridyn.identify.diagnosis.delays import PROBABLE, late_causes, on_one_side
 from veridyn.identify.diagnosis.drives import motors_without_rotor, turned_together, turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.held_out_gain import lowers_error
@@ -382,7 +382,8 @@ class Questions:
         plain = next((c for c in self.causes if c.name == (LATE_FORCE, where)), a.cause)
         smooth = kind == LATE_FORCE and a.cause.option == 0
         late = smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
-        return late and (kind != LATE_FORCE or self._predicts(a))
+        odd = kind != LATE_FORCE or on_one_side(self.x, a.model, a.cause, a.size)
+        return late and odd and (kind != LATE_FORCE or self._predicts(a))
 
     def _predicts(self, a: Answer) -> bool:
         """Whether a cause lowers the error of stretches that it was not fitted to, with the noise of its own model."""

@@ -89,6 +89,10 @@ class GaussMarkov(Estimator):
     def every_sample(self) -> bool:
         return self.periodic
 
+    @property
+    def weighs_differences(self) -> bool:
+        return self.order > 0 or (isinstance(self.noise, NoiseModel) and self.noise.order > 0)
+
     def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)

@@ -1,7 +1,9 @@
 """Maximum likelihood from a log of whole periods: averaged, filtered at the most likely cut-off, weighted by the noise between periods.
 
 The periods are averaged, the number of harmonics of the motion is chosen by :func:`scan`, and the one period that is left is estimated by
-Gauss and Markov with the noise that the differences of the periods show.
+Gauss and Markov with the noise that the differences of the periods show. Where a speed is slow, harmonics turn its sign some samples
+early or late, and weights of coloured noise, which are those of differences, make much of that: where there is dry friction, such
+samples are left out as by ``Sampling(dead_zone="auto")``, unless a sampling is given.
 
 Positions and forces both have noise, and the cut-off of the filter is an unknown of the cost
 
@@ -34,6 +36,7 @@ from veridyn.identify.estimators.gauss_markov import (
     estimated,
 )
 from veridyn.identify.excitation.plant import Plant, closed_samples, plant_of
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac
 from veridyn.model.coordinates import Rows
@@ -94,7 +97,11 @@ class Likelihood(Estimator):
         """Gauss-Markov on one averaged period with the chosen number of harmonics; noise of positions is part of the deviations."""
         motion, weights, notes, data, harmonics = self.select_harmonics(problem)
         weights.check(problem.machine, problem.rows, None)
-        fit = weights.fit(replace(problem, motion=motion))
+        how = problem.settings.sampling or Sampling(dead_zone="auto")
+        how = with_dead_zones(how, problem.machine, [motion], problem.rows)
+        if how.zones:  # samples are left out, so that the last is not followed by the first
+            weights = replace(weights, periodic=False)
+        fit = weights.fit(replace(problem, motion=motion, settings=replace(problem.settings, sampling=how)))
         *others, noise = fit.notes
         names = list(data.plant.base.names)
         if set(fit.names) <= set(names):

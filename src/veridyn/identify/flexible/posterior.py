@@ -33,7 +33,8 @@ NOISE_TURNS = 5  # iterations after which the noise stays as it was chosen
 class ColouredPosterior:
     """Values and covariance of the parameters, the noise: s, τ (s) and w, and the log of the marginal likelihood.
 
-    `beyond`: numbers at a bound that data contradict → what they would be without it, and its deviation.
+    `beyond`: numbers at a bound that data contradict → what they would be without it, and its deviation. `free`: the values without
+    bounds, which `covariance` is of; None where they are the values.
     """
 
     values: Array
@@ -42,6 +43,7 @@ class ColouredPosterior:
     converged: bool
     evidence: float
     beyond: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    free: Array | None = None
 
     @property
     def sigma(self) -> Array:
@@ -108,6 +110,7 @@ def posterior(
         converged=converged,
         evidence=-found[0],
         beyond=beyond,
+        free=free,
     )
 
 
@@ -178,10 +181,11 @@ def whitenings(times: Sequence[Array]) -> list[Whitening]:
 
 
 def with_measurement(found: ColouredPosterior, k: int, mean: float, sigma: float) -> ColouredPosterior:
-    """An estimate with what others say of its number k, as one more measurement of it."""
-    C = found.covariance
+    """An estimate with what others say of its number k, as one more measurement of it; without bounds, which its deviations are of."""
+    C, free = found.covariance, found.values if found.free is None else found.free
     gain = C[:, k] / (C[k, k] + sigma**2)
-    return replace(found, values=found.values + gain * (mean - found.values[k]), covariance=C - np.outer(gain, C[k]))
+    values = free + gain * (mean - free[k])
+    return replace(found, values=values, covariance=C - np.outer(gain, C[k]), free=values)
 
 
 def pooled(values: Array, sigmas: Array) -> tuple[float, float, float]:
