@@ -115,7 +115,12 @@ def sensor_findings(found: Observation, log: Experiment | None = None, skip: int
 
 def _between_steps(found: Observation, sensor: Sensor, stretch: Episode) -> bool:
     """Whether a sensor that speaks at every step had none to speak of: its coordinate moved by less than one."""
-    if stretch.status != Status.MISSING or not sensor.quantum or sensor.kind != "coordinate":
+    if (
+        stretch.status != Status.MISSING
+        or not sensor.quantum
+        or not isinstance(sensor.on, str)
+        or sensor.kind != "coordinate"
+    ):
         return False
     there = (found.t >= stretch.since) & (found.t <= stretch.until)
     return float(np.ptp(found.coordinate(sensor.on)[0][there])) <= sensor.quantum
