@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
 from benchmarks.encoders import clean, closing_lines, hung, model, moving, untold
-from benchmarks.foreign.serial import THREE_JOINTS
+from benchmarks.foreign.serial import PENDULUM, THREE_JOINTS
 
 import veridyn as vd
 from veridyn.errors import VeridynWarning
@@ -32,6 +33,18 @@ def test_an_acceleration_that_walks_is_found_again() -> None:
     found = coordinates_alone(system, measurements_of(system, log))
     assert [one.place for one in found] == [0, 1, 2]
     assert all(10.0 <= one.density <= 1000.0 for one in found)
+
+
+def test_encoders_are_asked_once_in_one_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+    door, asked = import_module("veridyn.observe.observe"), []
+    monkeypatch.setattr(door, "coordinates_alone", lambda *a: asked.append(1) or coordinates_alone(*a))
+    drive, _, _ = moving(PENDULUM, 1, False)
+    t, q = drive.t[:200], drive.log["encoder_q1"].values[:200]
+    log = vd.Experiment.from_arrays(t, {"encoder_q1": q}, {"encoder_q1": "rad"}, "short")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VeridynWarning)
+        vd.observe(model(PENDULUM.file), log, "ekf", vd.ObserveSettings(start="readings"))
+    assert len(asked) == 1
 
 
 def test_a_model_that_lost_track_is_named_before_all_else() -> None:

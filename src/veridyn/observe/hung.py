@@ -5,7 +5,7 @@ not used. Readings of coordinates and rates are shown to it by the names of a lo
 joints of the machine do: a joint that dwells repeats its reading too.
 
 A stream is looked at when an output has repeated a value so often (`ASKED_AT`) and does not repeat values all the time: by that part of
-the rule that asks for nothing behind the run (:func:`veridyn.signals.outliers.hangs`), and by what the other coordinates do meanwhile.
+the rule that asks for nothing behind the run (:func:`veridyn.signals.hangs.hangs`), and by what the other coordinates do meanwhile.
 Before that is decided, what repeats the reading before is left out of an output that hardly ever does so (`SUSPECT_SHARE`): a filter that
 had taken a few of them would believe that the machine stands. Memory does not grow, and a step costs a fixed time.
 """
@@ -22,7 +22,8 @@ from veridyn.mechanics.formulation import Outputs
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.consistency.health import Repeats
 from veridyn.observe.measurements import MISSING, USED, Codes, Measurements, Status
-from veridyn.signals.outliers import AROUND, HELD_SHARE, SHORTEST_FREEZE, hangs
+from veridyn.signals.hangs import hangs
+from veridyn.signals.outliers import AROUND, HELD_SHARE, SHORTEST_FREEZE
 from veridyn.signals.quality import rests, unread_samples
 
 FrozenAfter = int | Literal["auto"] | None

@@ -16,7 +16,7 @@ What one formulation does not take is refused by name, and what acts on nothing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -81,6 +81,13 @@ TUNING_DECADES = 5.0  # around an acceleration of 1 rad/s² or 1 m/s²
 OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
 GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
 GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseTuning(Tuning):
+    """How logs chose the process noise, and what their encoders say by themselves (`alone`)."""
+
+    alone: tuple[AloneCoordinate, ...] = ()
 
 
 @checked
@@ -165,7 +172,7 @@ def observe_with(
     machine: GivenMachine,
     log: Experiment | Measurements,
     progress: Progress = silent,
-    tuning: Tuning | None = None,
+    tuning: NoiseTuning | None = None,
 ) -> Observation:
     """:func:`observe` of a machine of bodies, without its warnings; `tuning`: how this log chose the process noise of the setup."""
     form = formulated(machine)
@@ -215,7 +222,7 @@ def observe_with(
         refinements -= 1
         system = replace(system, longest=bias.better)
         estimates = again(system)
-    alone = coordinates_alone(system, ordered) if tuning is not None else ()
+    alone = tuning.alone if tuning is not None else ()
     lost = lost_tracks(alone, estimates) if not estimates.replayed else ()
     if lost and error is not None and tuning is not None:
         safe = _bearing_all(tuning, error, alone)
@@ -306,7 +313,7 @@ def tuned(
     progress: Progress = silent,
     samples: int = TUNING_SAMPLES,
     walk_alone: bool = False,
-) -> tuple[ProcessNoise, Tuning]:
+) -> tuple[ProcessNoise, NoiseTuning]:
     """The `process_noise` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
 
     The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s. Where forces are
@@ -314,7 +321,7 @@ def tuned(
     model error will be learned, which scales it once more beside its own white forces.
     """
     system, q, qd = setup.system(machine)
-    alone = [one for log in logs for one in coordinates_alone(system, log.select(system.outputs))]
+    alone = tuple(one for log in logs for one in coordinates_alone(system, log.select(system.outputs)))
     bears = max((one.density for one in alone), default=1.0)  # a walk with which no model loses track
     base = setup.settings.process_noise or ProcessNoise()
     assert isinstance(base, ProcessNoise)  # that of a car is refused where the system is made
@@ -349,4 +356,5 @@ def tuned(
     if forces and not walk_alone:
         white = most_likely("acceleration")
         found = white if white.log_likelihood > found.log_likelihood else found
-    return described(found.values), found
+    known = {f.name: getattr(found, f.name) for f in fields(found)}
+    return described(found.values), NoiseTuning(**known, alone=alone)

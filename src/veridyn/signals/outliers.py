@@ -308,7 +308,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
         if (
             a >= 2
             and min(steps[a - 1], steps[a - 2]) > speed
-            and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x) or _stops_dead(steps, a))
+            and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x) or stops_dead(steps, a))
         )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
         or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
@@ -322,27 +322,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     ]
 
 
-def hangs(x: Array, first: int, grain: float, chance: float) -> bool:
-    """Whether the run of equal samples from `first` to the end of a record is no rest, by what lies before it: a stream knows no more.
-    `grain`: the resolution of the signal.
-
-    Either so long a run does not come by `chance` at rest, where white noise σ on steps q repeats a sample with a probability of q/(2√π σ);
-    or the signal stops dead at speed, as in :func:`frozen`; or it had a way to go (:func:`moves_on`).
-    """
-    before = x[max(0, first - AROUND) : first + 1]
-    length, steps, third = len(x) - first, np.abs(np.diff(before)), np.diff(before, 3)
-    if len(before) < AROUND // 2 or not steps.any():
-        return False
-    alike = grain / max(2.0 * np.sqrt(np.pi) * float(white_deviation(third)), grain)
-    if alike ** (length - 1) < chance and third[1:] @ third[:-1] <= WHITE_CORRELATION * (third @ third):
-        return True
-    speed = max(0.3 * float(np.median(steps[steps > 0.0])), 2.0 * grain)
-    if length >= SHORTEST_FREEZE and min(steps[-1], steps[-2]) > speed and _stops_dead(steps, len(steps)):
-        return True
-    return length >= LONG_FREEZE and moves_on(x, first, len(x) - 1, grain)
-
-
-def _stops_dead(steps: Array, first: int) -> bool:
+def stops_dead(steps: Array, first: int) -> bool:
     """Whether a signal is as fast in its last step before `first` as in the five before: a machine that brakes is slower."""
     before = steps[max(0, first - SHORTEST_FREEZE) : first]
     return first >= SHORTEST_FREEZE and bool(steps[first - 1] >= STOPPING_SHARE * before.max())

@@ -180,6 +180,26 @@ def test_a_force_that_is_nothing_for_half_of_a_motion_is_frozen() -> None:
     assert stuck_forces(fit, [still]) == []
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_force_of_a_joint_at_rest_is_not_frozen_for_the_sign_of_its_noisy_speed(seed: int) -> None:
+    """Dry friction of the fit changes its sign with that noise; the drive holds one force. It is most of what the joint about the vertical
+    needs, five times slower. Where the joint moves, such a force is frozen."""
+    rng = np.random.default_rng(seed)
+    motion = noisy(rng)
+    fit = vd.identify(drawn(), motion, diagnose="off")
+    N, rest = len(motion), np.zeros((600, 4))
+    slow = replace(motion, t=5.0 * motion.t, qd=motion.qd / 5.0, qdd=motion.qdd / 25.0)
+    moved = vd.inverse_dynamics(truth(), slow)
+    q, qd = np.vstack([slow.q, rest + slow.q[-1]]), np.vstack([slow.qd, 2e-3 * rng.standard_normal(rest.shape)])
+    t, qdd, y = 0.05 * np.arange(N + 600), np.vstack([slow.qdd, rest]), np.vstack([moved, rest + moved[-1]])
+    y += 0.05 * rng.standard_normal(y.shape)
+    y[N + 100 : N + 500, 0] = y[N + 100, 0]
+    assert stuck_forces(fit, [vd.Motion(t, q, qd, qdd, forces=y)]) == []
+    y = forces(motion).copy()
+    y[100:500, 1] = y[100, 1]
+    assert [one.kind for one in stuck_forces(fit, [replace(motion, forces=y)])] == ["frozen"]
+
+
 @cache
 def recorded_filtered(seed: int = 0) -> vd.Motion:
     t = np.arange(int(20.0 * RATE)) / RATE

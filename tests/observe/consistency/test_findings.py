@@ -72,6 +72,21 @@ def test_healthy_sensors_are_not_named(pendulum: Machine, log: Experiment):
     assert _found(pendulum, log) == ()
 
 
+@pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")  # a rounded reading is no white noise
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_sensor_of_steps_is_silent_only_while_they_are_missed(pendulum: Machine, cut: bool):
+    """It speaks at every step, seldom near a turning point: only where its cable is cut does it miss some."""
+    step, truth = 0.05, simulate(pendulum, Driven(N / 100.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(3))
+    t, q = truth["encoder"].t, truth["encoder"].values
+    counts = np.floor(np.interp(t, t[::5], q[::5]) / step)
+    there = np.append(True, np.diff(counts) != 0.0) & ~(cut & (t > 3.0) & (t < 4.5))
+    edges = Channel("second", t[there], step * (counts[there] + 0.5), "rad")
+    coarse = replace(pendulum.sensors[1], sigma=0.0, quantum=step)
+    sensors = [pendulum.sensors[0], coarse, pendulum.sensors[2]]
+    found = _found(replace(pendulum, sensors=tuple(sensors)), truth.replacing(edges))
+    assert [one.sensor for one in found if one.what == "is silent"] == (["second"] if cut else [])
+
+
 @pytest.mark.parametrize(
     ("name", "change", "what"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -138,3 +139,31 @@ def test_readings_that_are_held_for_a_slower_clock_are_counted() -> None:
         held_readings(np.round(np.sin(np.linspace(0.0, 20.0, 1000)), 1)) == 1
     )  # coarse, and repeated by its own grain
     assert held_readings(np.zeros(100)) == 1
+
+
+def _silent(t: np.ndarray, heard: np.ndarray) -> list[tuple[float, float]]:
+    """Spans in which an output that is heard at these rows is called silent."""
+    status = np.full((len(t), 1), Status.MISSING, dtype=np.int8)
+    status[heard] = Status.USED
+    _, y = CASE.simulate(2, np.random.default_rng(0))
+    ran = run(EKF(), system_of(EKF, CASE), log_of(CASE, y), start_of(CASE))
+    e = replace(ran, t=t, status=status, outputs=("angle",))
+    return [(one.since, one.until) for one in episodes(e)]
+
+
+def test_a_wheel_whose_edges_come_as_fast_as_it_turns_is_not_silent():
+    t = np.arange(0.0, 20.0, 0.002)
+    angle = np.cumsum(20.0 * (1.0 + 0.8 * np.sin(0.2 * np.pi * t))) * 0.002
+    edges = np.flatnonzero(np.diff(np.floor(angle * 40.0 / (2.0 * np.pi)), prepend=0.0) > 0.0)
+    assert _silent(t, edges) == []
+    ((since, until),) = _silent(t, edges[(edges < 1000) | (edges > 1400)])
+    assert 1.99 < since < 2.05 and 2.75 < until < 2.81
+
+
+def test_slow_and_late_clocks_are_not_silent():
+    t = np.arange(0.0, 20.0, 0.002)
+    assert _silent(t, np.arange(0, len(t), 10)) == []
+    assert _silent(t, np.arange(3000, len(t), 10)) == []
+    assert _silent(t, np.arange(len(t) - 1)) == []
+    assert len(_silent(t, np.setdiff1d(np.arange(0, len(t), 10), np.arange(5000, 5400)))) == 1
+    assert len(_silent(t, np.arange(0, 7000, 10))) == 1

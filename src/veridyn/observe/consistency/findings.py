@@ -45,6 +45,7 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
+from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.health import WORDS, Episode, SensorDelay, episodes, held_readings
 from veridyn.observe.consistency.nis import Consistency, direction_checks, wrong_directions
 from veridyn.observe.consistency.observability import DeadCentre, dead_centres
@@ -94,7 +95,7 @@ def sensor_findings(found: Observation, log: Experiment | None = None, skip: int
     for number, sensor in enumerate(table.sensors):
         outputs = [j for j, owner in enumerate(table.owner) if owner == number]
         names = [e.outputs[j] for j in outputs]
-        own = [s for s in stretches if s.output in names]
+        own = [s for s in stretches if s.output in names and not _between_steps(found, sensor, s)]
         heard = e.status[:, outputs] != Status.MISSING
         refused = sum(
             int((~np.isin(e.status[:, j], (Status.USED, Status.MISSING, Status.WITHHELD))).sum()) for j in outputs
@@ -110,6 +111,19 @@ def sensor_findings(found: Observation, log: Experiment | None = None, skip: int
             named.append(SensorFinding(sensor.name, "reads beside what the model expects", since, share, z))
     named = [n for n in named if not _pulled_along(n, named)]
     return tuple(sorted(named, key=lambda n: (n.share <= REFUSED_SHARE, -n.share, -n.deviations)))
+
+
+def _between_steps(found: Observation, sensor: Sensor, stretch: Episode) -> bool:
+    """Whether a sensor that speaks at every step had none to speak of: its coordinate moved by less than one."""
+    if (
+        stretch.status != Status.MISSING
+        or not sensor.quantum
+        or not isinstance(sensor.on, str)
+        or sensor.kind != "coordinate"
+    ):
+        return False
+    there = (found.t >= stretch.since) & (found.t <= stretch.until)
+    return float(np.ptp(found.coordinate(sensor.on)[0][there])) <= sensor.quantum
 
 
 def finding_lines(findings: Sequence[SensorFinding]) -> tuple[str, ...]:

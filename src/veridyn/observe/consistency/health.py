@@ -100,14 +100,21 @@ def episodes(estimates: Estimates, least: int = 3) -> tuple[Episode, ...]:
 
 
 def _on_clock(t: Array, heard: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The stamps at which an output was heard, and those of its own clock at which it should have been."""
+    """The stamps at which an output was heard, and those at which it should have been, while it is silent for longer than three times its
+    longest pause so far: readings at the edges of a wheel come as fast as it turns, and have no clock."""
     if len(heard) < 2 or len(heard) == len(t):
         return np.arange(len(t))
-    pause = float(np.median(np.diff(t[heard])))
-    kept, there = [int(heard[0])], set(heard.tolist())
-    for k in range(int(heard[0]) + 1, len(t)):
-        if k in there or t[k] - t[kept[-1]] >= 0.999 * pause:
-            kept.append(k)
+    pauses = np.diff(t[heard], append=t[-1])
+    usual, longest = float(np.median(pauses[:-1])), 0.0
+    kept: list[int] = []
+    for begin, end, pause in zip(heard.tolist(), [*heard[1:].tolist(), len(t)], pauses.tolist(), strict=True):
+        kept.append(begin)
+        if pause <= SILENT_AFTER_PAUSES * max(usual, longest):
+            longest = max(longest, pause)
+            continue
+        for k in range(begin + 1, end):
+            if t[k] - t[kept[-1]] >= 0.999 * usual:
+                kept.append(k)
     return np.array(kept, dtype=np.intp)
 
 

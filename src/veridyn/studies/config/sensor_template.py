@@ -261,7 +261,7 @@ def _filter(machine: Machine, known: set[str], names: Sequence[str]) -> list[str
         unknown,
         f"  independents: {flow(list(names))} # guessed: the coordinates that the states are made of",
         "  gate: 0.9999 # guessed: a good reading passes with this probability",
-        "  # frozen_after: 10 # repeats of one number that mean a sensor hangs",
+        "  # frozen_after: auto # a sensor that hangs is not used, a joint that dwells is; a number: after so many repeats",
     ]
 
 

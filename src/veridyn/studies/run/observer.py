@@ -26,12 +26,11 @@ from veridyn.model.graph import placed_load, placed_sensor
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.fitting import Tuning
 from veridyn.observe.hung import without_hung
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, first_positions, measurements_of
 from veridyn.observe.observation import Observation, Virtual, quantity_of
-from veridyn.observe.observe import observe_with, tuned
+from veridyn.observe.observe import NoiseTuning, observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
@@ -172,7 +171,7 @@ class PreparedObserver:
 
     def tuned(
         self, study: ObserveFile, readings: Measurements, progress: Progress = silent, learns: bool = False
-    ) -> tuple[PreparedObserver, Measurements, Tuning | None]:
+    ) -> tuple[PreparedObserver, Measurements, NoiseTuning | None]:
         """With the process noise under which these readings are most likely, where the study gives no density. `learns`: a model error will
         be learned on them as well.
 
