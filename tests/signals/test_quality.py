@@ -334,7 +334,11 @@ def test_a_force_that_freezes_while_its_joint_moves_is_named_by_the_joint() -> N
     t, missed = np.arange(600) / 200.0, 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        force = np.where(t < 33 / 200, -0.2, -1.8) - 0.3 * np.sin(2.0 * t) + 0.09 * rng.standard_normal(len(t))
+        force = (
+            np.where(t < 33 / 200, -0.2, -1.8)
+            - 5.0 * np.sin(6.0 * np.maximum(t - 0.5, 0.0))
+            + 0.09 * rng.standard_normal(len(t))
+        )
         position = -0.4 - 0.5 * t**2 + 1e-4 * rng.standard_normal(len(t))
         whole = Experiment.from_arrays(t, {"q.q1": position, "force.q1": force}, {"q.q1": "rad", "force.q1": "N*m"})
         assert not [f for f in inspect(whole) if f.kind in ("frozen", "dropout")]
