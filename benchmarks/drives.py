@@ -274,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kind", choices=("coulomb", "uneven", "soft"), help="dry friction of all of them")
     parser.add_argument(
         "--circumstances",
-        choices=("ideal", "limit", "all"),
+        choices=("ideal", "limit", "right", "all"),
         help="held-out errors of fits, and of the file, where drives do what the fit is not told of",
     )
     parser.add_argument("--workers", type=int, default=1, help="processes that share in the quadrupeds")

@@ -258,6 +258,27 @@ def test_zeros_between_noise_are_a_dropout_though_the_signal_is_near_zero():
     assert dropouts(x) == [(k, k + 7)]
 
 
+def after_a_reversal(rng: np.random.Generator) -> np.ndarray:
+    """A force of 600 samples with noise whose dry friction changes sign at sample 33: few samples lie before."""
+    t = np.arange(600) / 200.0
+    return np.where(t < 33 / 200, -0.2, -1.8) - 0.3 * np.sin(2.0 * t) + 0.09 * rng.standard_normal(len(t))
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_zeros_where_dry_friction_changes_sign_are_a_dropout(length: int) -> None:
+    """`make fuzz SEED=54701`: they went unnoticed, and moved parameters by twelve deviations."""
+    x = after_a_reversal(np.random.default_rng(1))
+    assert dropouts(x) == [] == dropouts(np.where(np.arange(len(x)) == 33, 0.0, x))
+    x[33 : 33 + length] = 0.0
+    assert dropouts(x) == [(33, 32 + length)]
+
+
+def test_a_force_frozen_soon_after_a_reversal_needs_others_that_move() -> None:
+    x = after_a_reversal(np.random.default_rng(7))
+    x[45:95] = x[45]
+    assert frozen(x, may_rest=False) == [(45, 94)]
+
+
 def quintic(start: float, seconds: float, reach: float) -> np.ndarray:
     s = np.clip((T - start) / seconds, 0.0, 1.0)
     return reach * s**3 * (10.0 - 15.0 * s + 6.0 * s**2)

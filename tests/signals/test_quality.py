@@ -327,3 +327,22 @@ def test_a_coarse_noisy_force_that_stands_still_once_is_stopped():
     x[300:400] = x[300]  # twice: it may rest
     assert stopped(x) == []
     assert stopped(np.sin(t)) == stopped(np.ones(500)) == []
+
+
+def test_a_force_that_freezes_while_its_joint_moves_is_named_by_the_joint() -> None:
+    """`make fuzz SEED=54701`: between noise it looked like a rest, though its joint moved, and moved parameters by ten deviations."""
+    t, missed = np.arange(600) / 200.0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        force = (
+            np.where(t < 33 / 200, -0.2, -1.8)
+            - 5.0 * np.sin(6.0 * np.maximum(t - 0.5, 0.0))
+            + 0.09 * rng.standard_normal(len(t))
+        )
+        position = -0.4 - 0.5 * t**2 + 1e-4 * rng.standard_normal(len(t))
+        whole = Experiment.from_arrays(t, {"q.q1": position, "force.q1": force}, {"q.q1": "rad", "force.q1": "N*m"})
+        assert not [f for f in inspect(whole) if f.kind in ("frozen", "dropout")]
+        force[45:95] = force[45]
+        damaged = Experiment.from_arrays(t, {"q.q1": position, "force.q1": force}, {"q.q1": "rad", "force.q1": "N*m"})
+        missed += not [f for f in inspect(damaged) if f.kind == "frozen"]
+    assert missed == 0

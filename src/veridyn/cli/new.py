@@ -30,7 +30,7 @@ def new(
     log: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="A log, or the files that one log is spread over; of simulate, the table of a motion.",
+            help="A log, several recordings, or the files that one log is spread over; of simulate, the table of a motion.",
             show_default=False,
         ),
     ] = None,
@@ -183,15 +183,15 @@ def _identified(
 
     seen = [survey(log) for log in logs]
     drives = kind is StudyKind.drives
-    if drives and (len(seen) > 1 or base == "free"):
+    if drives and base == "free":
         raise FileError(
-            "drives are identified from one table of a machine that is held.",
+            "drives are identified from logs of a machine that is held.",
             where="--kind drives",
-            found="--base free" if base == "free" else ", ".join(log.name for log in logs),
+            found="--base free",
             source=file.name,
         )
-    if drives or (kind is StudyKind.auto and len(seen) == 1 and base != "free" and is_drive_log(machine, seen[0])):
-        return drive_template(file, machine, seen[0], out, strict, rate, Gains(kp=gains[0], kd=gains[1]))
+    if drives or (kind is StudyKind.auto and base != "free" and all(is_drive_log(machine, s) for s in seen)):
+        return drive_template(file, machine, seen, out, strict, rate, Gains(kp=gains[0], kd=gains[1]))
     if gains != (None, None):
         hint = "--kind drives writes a study of drives, also where forces are measured."
         raise FileError("gains belong to drives.", where="--kp, --kd", hint=hint, source=file.name)

@@ -238,10 +238,10 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     """First and last index of runs of 2 to `REST_SAMPLES` exact zeros that no measurement gives.
 
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
-    by more than three quanta, and noise makes its steps, or lies on them, and so many equal samples do not come by chance: a slow signal
-    that passes through zero keeps it for long. At an end of the record it must jump by more
-    than any other step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more
-    than a hundredth of its samples, has none: it rests there.
+    by more than three quanta, and noise makes its steps, or lies on them, and so many zeros do not come by chance: a slow signal
+    that passes through zero keeps it for long, and of the runs that chance makes as many are zeros as other samples are. At an end of
+    the record it must jump by more than any other step, since it does not come back: a command that is switched on has steps alike. A
+    signal that is often zero, in more than a hundredth of its samples, has none: it rests there.
     """
     zero = x == 0.0
     hit = [(a, b) for a, b in runs(zero, 2) if b - a < REST_SAMPLES]
@@ -263,7 +263,9 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
         return jump(a, b) > (least if a > 0 and b + 1 < len(x) else most)
 
     def among_noise(a: int, b: int) -> bool:
-        return jump(a, b) > resolved and (noisy or white_noise_beside(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
+        elsewhere = np.count_nonzero(zero) - (b - a + 1)
+        chance = by_chance(x, a, b) * float(elsewhere + 1) / (len(x) + 2)
+        return jump(a, b) > resolved and (noisy or white_noise_beside(x, a, b)) and chance < RARE_RUNS
 
     return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 
@@ -274,7 +276,7 @@ def repeats(x: Array) -> float:
     return float(np.mean(lengths > 1)) if len(x) > 1 else 0.0
 
 
-def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
+def frozen(x: Array, least: int = SHORTEST_FREEZE, *, may_rest: bool = True) -> list[tuple[int, int]]:
     """First and last index of runs of at least `least` equal samples in the middle of a signal that moves.
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run between noise, where the signal repeats no value
@@ -284,7 +286,8 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     three quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
     large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
     median step. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of
-    the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
+    the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing. `may_rest`: False where others
+    say whether the machine rests, so that a run between noise need not show by itself that it is no rest.
     """
     found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
@@ -316,7 +319,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
             never
             and white_noise_beside(x, a, b + 1)
             and by_chance(x, a, b + 1) < RARE_RUNS
-            and not comes_to_rest(x, a, b + 1, grain, speed)
+            and not (may_rest and comes_to_rest(x, a, b + 1, grain, speed))
         )
         or (b - a + 2 >= LONG_FREEZE and stuck(x, a, b + 1, grain))
     ]

@@ -286,7 +286,8 @@ class RepeatedRuns(NamedTuple):
 def repeated_runs(channel: Channel, x: Array, t: Array, log: Experiment) -> RepeatedRuns:
     """The runs of one value among the finite values x at the times t of a channel that are looked at; `log` shows whether all rests."""
     lost = dropouts(x)
-    longer = [span for span in frozen(x) if span not in lost]
+    of_a_machine = any(name.startswith(POSITIONS) for name in log.channels)
+    longer = [span for span in frozen(x, may_rest=channel.unit in ("rad", "m") or not of_a_machine) if span not in lost]
     if channel.unit not in ("rad", "m"):
         longer += [span for span in stopped(x) if span not in longer + lost]
     resting = [span for span in longer if _at_rest(channel, x, t, span, log)]

@@ -138,6 +138,17 @@ def test_a_named_index_is_a_column_and_dates_are_seconds() -> None:
     assert step[1] - step[0] == pytest.approx(0.25, abs=1e-6) and step[0] == pytest.approx(1704067200.0)
 
 
+@pytest.mark.parametrize("made", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
+def test_lists_of_numbers_are_columns_of_a_frame_as_of_a_file(made: Any) -> None:
+    """LeRobot's tables; a file of Parquet did so, and its DataFrame was refused."""
+    frame = made({"t [s]": t, "action": [[1.0, 10.0], None, [3.0, 30.0]], "odd": [[1.0], [1.0, 2.0], [3.0]]})
+    log = load_log(frame, {"command.a": "action.0", "command.b": "action.1"}, {"action.0": "rad", "action.1": "deg"})
+    np.testing.assert_array_equal(log["command.a"].values, [1.0, np.nan, 3.0])
+    np.testing.assert_allclose(log["command.b"].values, np.radians([10.0, np.nan, 30.0]))
+    with pytest.raises(FileError, match="column 'odd': the column does not hold numbers"):
+        load_log(frame, {"command.a": "odd"}, {"odd": "rad"})
+
+
 def test_without_a_clock_a_frame_has_a_rate() -> None:
     log = load_log(pd.DataFrame({"q.hinge [rad]": [1.0, 2.0, 3.0]}), rate=50.0)
     np.testing.assert_allclose(log["q.hinge"].t, [0.0, 0.02, 0.04])

@@ -77,7 +77,9 @@ def test_compiling_many_joints_is_announced(monkeypatch: pytest.MonkeyPatch) -> 
     assert not any("compiling" in task for task in tasks)
     monkeypatch.setattr(module, "LONG_TO_COMPILE", machine.n)
     observation(machine, motion, settings=how, progress=lambda task, done, total: tasks.append(task))
-    assert f"compiling the equations of {machine.n} joints" in tasks
+    assert module.compiling(machine.n) in tasks
+    assert module.compiling(48).endswith("48 joints, about 11 s the first time")  # docs/limits.md
+    assert module.compiling(200).endswith("200 joints, about 5 min the first time")
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])

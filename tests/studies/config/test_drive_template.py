@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.identify.drives.mujoco_leg import JOINTS, KD, TRUE_KP, TRUTH, leg, recorded
+from typer.testing import CliRunner
 
+from veridyn.cli.app import app
 from veridyn.errors import FileError
 from veridyn.files.log.load import survey
 from veridyn.files.machine.load import load_model
@@ -80,6 +82,44 @@ def test_from_a_log_to_gains(tmp_path: Path) -> None:
     assert done.figures["rms_held_out"] < 0.1 * done.figures["rms_held_out_defaults"]
     for joint, kp in zip(JOINTS, TRUE_KP, strict=True):
         assert done.fit.drive(f"{joint}_drive.kp").value == pytest.approx(kp, rel=0.03)
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_two_recordings_are_two_logs(tmp_path: Path, kind: str) -> None:
+    """Of drives they were refused, or parts of one log: the last is simulated from its commands, and judges."""
+    leg(tmp_path)
+    files = []
+    for name in ("run1", "run2"):
+        table = np.loadtxt(written(tmp_path), delimiter=",", skiprows=1)
+        files.append(tmp_path / f"{name}.{kind}")
+        if kind == "csv":
+            np.savetxt(files[-1], table, delimiter=",", header="t,q_des_0,q_des_1,q_0,q_1", comments="", fmt="%.10g")
+        else:
+            np.savez(files[-1], **dict(zip(("t", "q_des_0", "q_des_1", "q_0", "q_1"), table.T, strict=True)))
+    study = tmp_path / "new.yaml"
+    done = CliRunner().invoke(app, ["new", str(tmp_path / "leg.xml"), *map(str, files), "--out", str(study)])
+    assert done.exit_code == 0, done.output
+    loaded = load_study(study, "identify")
+    assert isinstance(loaded.study, DrivesFile) and loaded.study.drives.until is None
+    assert [[r.file for r in own] for own in (loaded.study.training, loaded.study.validation)] == [
+        [f"run1.{kind}"],
+        [f"run2.{kind}"],
+    ]
+    if kind == "csv":
+        figures = run_drives(loaded).figures
+        assert figures["rms_validation"] < 0.1 * figures["rms_validation_defaults"] and figures["worse_than_file"] == 0
+
+
+def test_recordings_of_drives_with_other_headers_are_refused_by_name(tmp_path: Path) -> None:
+    leg(tmp_path)
+    first = written(tmp_path)
+    other = tmp_path / "other.csv"
+    other.write_text(first.read_text().replace("q_des_0", "target_0"))
+    with pytest.raises(FileError, match="called otherwise") as caught:
+        drive_template(
+            tmp_path / "leg.xml", load_model(tmp_path / "leg.xml"), [survey(first), survey(other)], tmp_path / "n.yaml"
+        )
+    assert caught.value.source == "other.csv"
 
 
 def test_a_urdf_without_friction_gets_starting_values_and_locks_what_has_no_column(tmp_path: Path) -> None:

@@ -180,7 +180,37 @@ def test_an_observer_is_written_for_a_car_that_is_known(tmp_path: Path) -> None:
     assert isinstance(load_study(tmp_path / "study.yaml").study, CarObserveFile)
 
 
-def test_several_files_are_left_to_the_user(tmp_path: Path) -> None:
+def test_two_drives_are_two_logs(tmp_path: Path) -> None:
+    """They were refused; the first is learnt from as a whole, and the second judges."""
+    header, names = (
+        "t [s],speed [m/s],steer [rad],yaw_rate [rad/s],ay [m/s^2]",
+        ("t", "speed", "steer", "yaw_rate", "ay"),
+    )
+    model, first = car_written(tmp_path, header, *names)
+    rows = np.loadtxt(first, delimiter=",", skiprows=1)
+    second = tmp_path / "second.csv"
+    np.savetxt(second, rows[: len(rows) // 2], delimiter=",", header=header, comments="")
+    study = tmp_path / "study.yaml"
+    study.write_text(car_template(model, car(4.0), [first, second], study), encoding="utf-8")
+    loaded = load_study(study)
+    assert isinstance(loaded.study, CarIdentifyFile) and loaded.study.validation == "second.csv"
+    found = run_identify(loaded)
+    checked = found.result("car", 0)
+    assert {"validation_nis_yaw_rate", "validation_nis_ay"} <= set(checked.figures)
+    assert all(0.9 < 2.0 * v["samples"] / len(rows) <= 1.0 for v in checked.validation.values())  # some settle
+    assert {"run.csv", "second.csv"} <= set(checked.inputs)
+    whole = study.read_text(encoding="utf-8").replace("# training: [0, 60]", f"training: [0, {rows[-1, 0] + 1.0}]")
+    study.write_text(whole, encoding="utf-8")
+    again = {p.name: p.value for p in run_identify(load_study(study)).result("car", 0).parameters}
+    assert again == {p.name: p.value for p in checked.parameters}  # all of the first was learnt from
+    study.write_text(whole.replace("second.csv", "third.csv"), encoding="utf-8")
+    with pytest.raises(FileError, match="there is no such log"):
+        run_identify(load_study(study))
+
+
+def test_more_drives_than_a_study_takes_are_refused(tmp_path: Path) -> None:
     model, log = car_written(tmp_path, "t,speed", "t", "speed")
-    with pytest.raises(FileError, match="guessed from one log"):
-        car_template(model, car(4.0), [log, log], tmp_path / "study.yaml")
+    with pytest.raises(FileError, match="learnt from one drive and judged by another"):
+        car_template(model, car(4.0), [log, log, log], tmp_path / "study.yaml")
+    with pytest.raises(FileError, match="one drive is observed"):
+        car_template(model, car(0.0), [log, log], tmp_path / "study.yaml")

@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 from veridyn.arrays import Array
 from veridyn.errors import Faults, FileError, part_at
 from veridyn.files.access import too_large
-from veridyn.files.log.layout import MISSING, CsvLayout, Unparsed, first_places
+from veridyn.files.log.layout import MISSING, MOST_PARTS, CsvLayout, Unparsed, first_places
 
 BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
 PARQUET_ROWS = 8192  # of a Parquet file that are read at once
 VALUE_BYTES = 8
-MOST_PARTS = 4096  # numbers of a list that become columns: longer ones are pictures or sounds
 DAY_S = 86400.0
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of the units of dates and durations
 

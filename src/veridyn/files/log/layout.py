@@ -22,6 +22,7 @@ from veridyn.files.units import dimension
 from veridyn.plain_text import read_cell
 
 MISSING = ("", "nan", "NaN", "NAN", "NA", "null")
+MOST_PARTS = 4096  # numbers of a list that become columns: longer ones are pictures or sounds
 BLANKS = " "  # as a delimiter: any number of blanks
 MARKS = (";", "\t", ",")
 SAMPLED_LINES = 300  # of the beginning of a file, in which its header is looked for

@@ -26,7 +26,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError, part_at
 from veridyn.files.access import PARQUET, refuse_format, write_atomic
-from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, Unparsed, first_places, is_number
+from veridyn.files.log.layout import BLANKS, MISSING, MOST_PARTS, CsvLayout, Unparsed, first_places, is_number
 from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
 from veridyn.plain_text import harmless_cell
@@ -252,7 +252,38 @@ def _seconds(x: NDArray[Any]) -> Array:
 
 
 def _columns_of(frame: Any) -> list[tuple[str, NDArray[Any]]]:
-    """Names and values of every column, a named index before them."""
+    """Names and values of every column, a named index before them; a column of lists of n numbers is n columns, as of Parquet files."""
+    return [part for name, x in _whole_columns(frame) for part in _parts(name, x)]
+
+
+def _parts(name: str, x: NDArray[Any]) -> list[tuple[str, NDArray[Any]]]:
+    """action.0, action.1, … of a column of lists of numbers that are equally long, NaN where a cell is empty; any other column itself."""
+    rows = x if x.ndim == 2 else _stacked(x)
+    return [(name, x)] if rows is None else [(f"{name}.{k}", rows[:, k]) for k in range(rows.shape[1])]
+
+
+def _stacked(x: NDArray[Any]) -> Array | None:
+    """Lists of n numbers as (rows, n); None of anything else."""
+    there = [k for k, cell in enumerate(x) if isinstance(cell, list | tuple | np.ndarray)] if x.dtype == object else []
+    if not there or any(x[k] is not None and not _is_missing(x[k]) for k in set(range(len(x))) - set(there)):
+        return None
+    lengths = {len(x[k]) if np.ndim(x[k]) == 1 else 0 for k in there}
+    length = lengths.pop()
+    if lengths or not 0 < length <= MOST_PARTS:
+        return None
+    found = np.stack([np.asarray(x[k]) for k in there])
+    if found.dtype.kind not in "fiu":
+        return None
+    out = np.full((len(x), length), np.nan)
+    out[there] = found
+    return out
+
+
+def _is_missing(cell: object) -> bool:
+    return isinstance(cell, float) and np.isnan(cell)
+
+
+def _whole_columns(frame: Any) -> list[tuple[str, NDArray[Any]]]:
     if hasattr(frame, "column_names"):  # pyarrow
         return [(name, np.asarray(frame.column(k).to_numpy())) for k, name in enumerate(frame.column_names)]
     if hasattr(frame, "iloc"):  # pandas

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, DataError, Fault, Limit, did_you_mean, part_at
+from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
 from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
 from veridyn.identify.drives.drive_unknowns import GAINS
 from veridyn.identify.drives.friction_choice import Rung
+from veridyn.identify.drives.held_out import HeldOut, held_out
 from veridyn.identify.drives.undetermined import OpenDirection
 from veridyn.identify.error_measures import Moments, RowReport
-from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Estimate, Fit
 from veridyn.identify.statistics.agreement import DETERMINED_SHARE
 from veridyn.identify.validation import Validation
@@ -27,11 +27,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.progress import Progress, silent
 
-WORSE_THAN_FILE = "worse than the model file"  # the cause of such a finding
-LACKING = (
-    "Keep the values of the file. The drives do what this simulation lacks: limits of torque or speed (limit: of their controllers), "
-    "filters, play; or record slower and smaller commands."
-)
 NO_FORCES = Limit(
     "its log has commands and positions, and no forces or filters to compare",
     "Leave 'by' out: a fit of drives is judged by its simulation.",
@@ -100,43 +95,10 @@ def rms_of_all(replays: Sequence[DriveReplay], start: float = 0.0, end: float = 
     return float(np.sqrt(np.mean(np.square(list(pooled_rms(replays, start, end).values())))))
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """What was not fitted of a log: the rms of the encoders with the identified drives, and with the values of the model file."""
-
-    log: str
-    rms: float
-    rms_defaults: float
-
-    @property
-    def worse(self) -> bool:
-        """Whether the values of the file follow these encoders more closely."""
-        return self.rms > self.rms_defaults
-
-
-def worse_than_file(parts: Sequence[HeldOut]) -> tuple[FoundCause, ...]:
-    """A finding for each part on which the values of the model file are better than those of the fit."""
-    found = []
-    for rank, part in enumerate((one for one in parts if one.worse), 1):
-        fault = Fault(
-            "what was held out is followed less closely than with the values of the model file.",
-            part_at("log", part.log),
-            f"an rms of at most {part.rms_defaults:.3g}, that of the model file's values",
-            f"{part.rms:.3g}",
-            LACKING,
-        )
-        found.append(
-            FoundCause(
-                cause=WORSE_THAN_FILE,
-                place=part.log,
-                rank=rank,
-                size=part.rms,
-                recording="slower and smaller commands, which keep drives away from their limits",
-                remedy=LACKING,
-                message=str(fault),
-            )
-        )
-    return tuple(found)
+def held_out_part(now: DriveReplay, before: DriveReplay, start: float = 0.0) -> HeldOut:
+    """What lies from `start` on, with the identified drives and with the values of the model file."""
+    own = now.t >= start
+    return held_out(now.name, *((r.measured - r.simulated)[own] for r in (now, before)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -146,7 +108,8 @@ class DrivesFit(Fit):
     As a ``Fit`` it has the parameters of the machine (armature, friction) and their covariance; `rows` are the encoders. `open`: what the
     log does not determine. `terms`: terms of friction that were tried. `until`: the time of each log up to which samples were fitted.
     `replay` and `replay_defaults` are of the first log, with the identified drives and with the values of the model file; `further` has
-    such a pair of each other log, and `replays` and `replays_defaults` are all of them.
+    such a pair of each other log, and `replays` and `replays_defaults` are all of them. `chance`: how often estimates would lie as far from
+    the values of the model file if these were right.
     """
 
     drives: tuple[DriveEstimate, ...]
@@ -159,6 +122,7 @@ class DrivesFit(Fit):
     replay: DriveReplay
     replay_defaults: DriveReplay
     further: tuple[tuple[DriveReplay, DriveReplay], ...] = ()
+    chance: float = 0.0
 
     @property
     def replays(self) -> tuple[DriveReplay, ...]:
@@ -174,11 +138,7 @@ class DrivesFit(Fit):
     def held_out(self) -> tuple[HeldOut, ...]:
         """What is behind `until`, log by log."""
         both = zip(self.replays, self.replays_defaults, strict=True)
-        return tuple(
-            HeldOut(log=now.name, rms=now.rms_of_all(self.until), rms_defaults=before.rms_of_all(self.until))
-            for now, before in both
-            if now.reaches(self.until)
-        )
+        return tuple(held_out_part(now, before, self.until) for now, before in both if now.reaches(self.until))
 
     @property
     def estimates(self) -> dict[str, Estimate]:

@@ -30,7 +30,6 @@ from veridyn.identify.drives.drive_result import (
     pooled_rms,
     replayed,
     with_values,
-    worse_than_file,
 )
 from veridyn.identify.drives.drive_search import DriveMinimum, DrivePosterior, DriveProblem, posterior
 from veridyn.identify.drives.drive_unknowns import (
@@ -45,6 +44,7 @@ from veridyn.identify.drives.drive_unknowns import (
     start_unknowns,
 )
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, with_columns, without_columns
+from veridyn.identify.drives.held_out import chance_of_departure, worse_than_file
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport
@@ -242,8 +242,11 @@ def _result(
         replay=replays[0],
         replay_defaults=defaults[0],
         further=tuple(zip(replays[1:], defaults[1:], strict=True)),
+        chance=chance_of_departure(
+            np.concatenate([g.z for g in done]), np.asarray(block_diag(*[g.covariance for g in done]))
+        ),
     )
-    return replace(fit, findings=worse_than_file(fit.held_out))
+    return replace(fit, findings=worse_than_file(fit.held_out, fit.chance))
 
 
 def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:

@@ -53,6 +53,7 @@ from veridyn.studies.config.guessing import (
     unit_guess,
 )
 from veridyn.studies.config.motion_template import drive_limit_lines
+from veridyn.studies.config.several_logs import refuse_other_columns
 from veridyn.studies.config.template import (
     beside,
     check_missing,
@@ -102,14 +103,18 @@ def is_drive_log(machine: Machine, seen: Survey) -> bool:
 def drive_template(
     model: Path,
     machine: Machine,
-    log: Survey,
+    log: Survey | Sequence[Survey],
     study: Path,
     strict: bool = False,
     rate: float | None = None,
     gains: Gains | None = None,
 ) -> str:
-    """The text of a study file with a section ``drives`` beside which model and log are found."""
-    seen, stated = named_by_file(log), gains or Gains()
+    """The text of a study file with a section ``drives`` beside which model and logs are found.
+
+    `log`: a recording, the end of which is held out, or several: all but the last are learnt from, and the last is judged by.
+    """
+    every, stated = [named_by_file(s) for s in ([log] if isinstance(log, Survey) else log)], gains or Gains()
+    seen = every[0]
     table = _table(seen, rate)
     fixed = _on_ground(model, machine, strict)
     found = command_guesses(fixed, table)
@@ -125,20 +130,22 @@ def drive_template(
     held = tuple(c for c in fixed.coordinates if f"{COMMAND}{c}" not in led)
     moving = welded(fixed, dict.fromkeys(held, 0.0), unknown="keep") if held else fixed
     time = "" if seen.clocks or rate is not None else time_column(seen.columns)
-    missing = check_missing({g.column: table.columns[g.column] for g in found}, seen.file.name)
-    if missing:
-        raise FileError(
-            "its columns have holes, over which no simulation can be compared.",
-            where="log",
-            found=missing,
-            hint="Fill them, or cut the log there.",
-            source=seen.file.name,
-        )
+    refuse_other_columns(every, [g.column for g in found] + ([time] if time else []))
+    for s in every:
+        missing = check_missing({g.column: s.columns[g.column] for g in found}, s.file.name)
+        if missing:
+            raise FileError(
+                "its columns have holes, over which no simulation can be compared.",
+                where="log",
+                found=missing,
+                hint="Fill them, or cut the log there.",
+                source=s.file.name,
+            )
     record = _log(seen, found, time, rate)
     numbers, why = _numbers(moving, record)
     used = {g.column for g in found}
     left = [n for n in table.columns if n not in used]
-    end = _end(record)
+    end = _end(record) if len(every) == 1 else 0.0
     lines = [
         *head_lines(f"Drives of '{machine.name}' from commands and encoders", "identify", study_name(machine), study),
         "",
@@ -155,8 +162,15 @@ def drive_template(
         *(wrapped("    # columns not used: ", left) if left else []),
         "",
         "training: # logs to learn from",
-        f"  - {{file: {flow(beside(seen.file, study))}}}",
-        "# validation: # other logs, whose encoders are simulated from their commands",
+        *(f"  - {{file: {flow(beside(s.file, study))}}}" for s in every[: max(1, len(every) - 1)]),
+        *(
+            ["# validation: # other logs, whose encoders are simulated from their commands"]
+            if len(every) == 1
+            else [
+                "validation: # guessed: the last of the recordings, whose encoders are simulated from its commands",
+                f"  - {{file: {flow(beside(every[-1].file, study))}}}",
+            ]
+        ),
         "drives:",
         *_gain_lines(moving, stated, numbers, why),
         *([f"  until: {end:g} # s that are fitted; what follows is simulated on and compared"] if end else []),
@@ -166,7 +180,7 @@ def drive_template(
                 "accept: # exit code 1 where a limit is missed",
                 "  worse_than_file: 0 # held-out parts that the model file follows better",
             ]
-            if end
+            if end or len(every) > 1
             else []
         ),
     ]

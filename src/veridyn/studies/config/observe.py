@@ -359,9 +359,17 @@ class CarIdentifyFile(CarStudyFile, StudyFile):
     kind: Literal["identify"] = "identify"  # pyright: ignore[reportIncompatibleVariableOverride]
     """What is done: veridyn identify runs it."""
     training: Ends | None = None
-    """Span of the log, s, that parameters are fitted to; its first 70 % if left out. The rest is for validation."""
+    """Span of the log, s, that parameters are fitted to; its first 70 % if left out, and all of it beside a log for validation."""
+    validation: str = ""
+    """File of another drive with the columns of log, by which the car is judged; what training leaves of the log if left out."""
     axle_rates: dict[Literal["front", "rear"], Number] = Field(default_factory=dict)
     """Axle → roll stiffness at the wheels, N*m/rad, for the distribution of the roll moment; without them none is given."""
+
+    @model_validator(mode="after")
+    def _judged_by_one_file(self) -> CarIdentifyFile:
+        if self.validation and self.log.files:
+            raise ValueError("validation is one file beside log: {file: …}; a log in parts is judged by its own end")
+        return self
 
 
 class CarObserveFile(CarStudyFile, ObserveStudy):

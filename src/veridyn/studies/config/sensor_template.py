@@ -33,6 +33,7 @@ from veridyn.model.single_track import uncertain
 from veridyn.observe.car.system import NEEDED
 from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.guessing import Guess, time_column, time_lines, time_unit, unit_fits
+from veridyn.studies.config.several_logs import refuse_other_columns
 from veridyn.studies.config.template import beside, check_missing, column_lines, head_lines, study_name, wrapped
 from veridyn.studies.config.text import flow
 
@@ -318,17 +319,24 @@ def _virtual(machine: Machine) -> list[str]:
 def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: Kind | None = None) -> str:
     """The text of a study file beside which model and log are found; comments say what was guessed and what may be changed.
 
-    `kind`: by default a car with uncertain parameters is identified, another is observed.
+    `kind`: by default a car with uncertain parameters is identified, another is observed. Of two `logs` the second is judged by.
     """
-    if len(logs) > 1:
-        what, found = "a drive is guessed from one log.", ", ".join(f.name for f in logs)
-        hint = "Write one study, and name the others under log.files with their parts."
-        raise FileError(what, where="logs", expected="one file", found=found, hint=hint, source=file.name)
-    seen = survey(logs[0])
+    wanted = kind or ("identify" if uncertain(car) else "observe")
+    every = [survey(log) for log in logs]
+    if len(every) > (2 if wanted == "identify" else 1):
+        what = (
+            "a car is learnt from one drive and judged by another."
+            if wanted == "identify"
+            else "one drive is observed."
+        )
+        names, most = ", ".join(f.name for f in logs), "two files at most" if wanted == "identify" else "one file"
+        hint = "Write a study of each; parts of one log stand under log.files."
+        raise FileError(what, where="logs", expected=most, found=names, hint=hint, source=file.name)
+    seen = every[0]
     time = "" if seen.clocks else time_column(seen.columns)
     found = _car_guesses(seen, time)
-    has = {g.channel for g in found}
-    wanted = kind or ("identify" if uncertain(car) else "observe")
+    refuse_other_columns(every, [g.column for g in found] + ([time] if time else []))
+    has, left_out = {g.channel for g in found}, "all of it" if len(logs) > 1 else "its first 70 %"
     missing = [n for n in NEEDED if n not in has]
     sensors = [s.name for s in car.sensors]
     missing += [] if has & {*sensors} else [" or ".join(sensors)]
@@ -348,7 +356,12 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
         *(wrapped("    # not found, and needed: ", missing) if missing else []),
         *(wrapped("    # columns not used: ", left) if left else []),
         "",
-        "# training: [0, 60] # s of the log that parameters are fitted to; its first 70 % if left out"
+        *(
+            [f"validation: {flow(beside(logs[1], study))} # guessed: the second of the drives judges"]
+            if len(logs) > 1
+            else []
+        ),
+        f"# training: [0, 60] # s of the log that parameters are fitted to; {left_out} if left out"
         if wanted == "identify"
         else "# training: [0, 60] # s of the log that uncertain parameters are identified from first; not, if left out",
         "noise: # what the equations leave out; tuned: found with the parameters",

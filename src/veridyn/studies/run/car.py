@@ -141,6 +141,19 @@ def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
     return replace(drive, faults=tuple(found), offset=offset)
 
 
+def validation_drive(loaded: Loaded[CarIdentifyFile], car: Machine) -> StudyDrive:
+    """The drive that the car of a study is judged by: all of another file, read as the log is."""
+    file, log = loaded.study.validation, loaded.study.log
+    path = loaded.path(file, ("validation",))
+    if not path.exists():
+        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
+        raise loaded.error_at(("validation",), "there is no such log.", found=str(path), hint=hint)
+    other = log.model_copy(update={"file": file, "start": 0.0, "end": None})
+    drive = study_drive(replace(loaded, study=loaded.study.model_copy(update={"log": other})), car)
+    faults = tuple(replace(f, where=", ".join(filter(None, (file, f.where)))) for f in drive.faults)
+    return replace(drive, faults=faults)
+
+
 def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, drive: DriveLog) -> dict[str, Array]:
     """What was measured otherwise, on the clock of the drive: means over as long as its samples last."""
     path = loaded.path(file, ("reference", "file"))
@@ -203,13 +216,17 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
     study = loaded.study
     car, method = study_car(loaded), study_method(loaded)
     drive = study_drive(loaded, car)
-    low, high = study.training or (float(drive.t[0]), float(drive.t[0] + TRAINED * (drive.t[-1] - drive.t[0])))
+    other = validation_drive(loaded, car) if study.validation else None
+    share = (
+        TRAINED if other is None else np.inf
+    )  # where nothing else is said, all of the log is learnt from beside another
+    low, high = study.training or (float(drive.t[0]), float(drive.t[0] + share * (drive.t[-1] - drive.t[0])))
     train = drive.between(low, high)
-    rest = drive.between(high, np.inf)
+    rest = drive.between(high, np.inf) if other is None else other
     if len(train.t) < 50:
         raise loaded.error_at(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
     rows, figures, validation = list[ParameterRow](), dict[str, float](), None
-    faults, not_shown = list(drive.faults), dict[str, str]()
+    faults, not_shown = [*drive.faults, *(() if other is None else other.faults)], dict[str, str]()
     fitted = None
     if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
         with loaded.placing(("log",), DataError, IdentificationError):
@@ -256,7 +273,7 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         not_shown=not_shown,
         faults=tuple(faults),
     )
-    missed, files = limits_missed(study.accept, figures), drive.hashes
+    missed, files = limits_missed(study.accept, figures), {**({} if other is None else other.hashes), **drive.hashes}
     return IdentifyRun(None, car, model_file(loaded), None, None, Delays({}), (), missed, files, drive=found)
 
 

@@ -24,12 +24,12 @@ from veridyn.identify.drives.drive_excitation import DrivePlan, DriveRange, desi
 from veridyn.identify.drives.drive_result import (
     DriveReplay,
     DrivesFit,
-    HeldOut,
+    held_out_part,
     pooled_rms,
     rms_of_all,
-    worse_than_file,
 )
 from veridyn.identify.drives.drives import identify_drives
+from veridyn.identify.drives.held_out import HeldOut, worse_than_file
 from veridyn.identify.error_measures import Moments
 from veridyn.identify.flexible.result import FlexibleFit
 from veridyn.identify.flexible.two_encoders import identify_flexible
@@ -67,15 +67,12 @@ class DrivesRun:
     def held_out(self) -> tuple[HeldOut, ...]:
         """What was not fitted, beside the model file: training logs behind `until`, then validation logs."""
         both = zip(self.validation, self.validation_defaults, strict=False)
-        return (
-            *self.fit.held_out,
-            *(HeldOut(log=now.name, rms=now.rms_of_all(), rms_defaults=old.rms_of_all()) for now, old in both),
-        )
+        return (*self.fit.held_out, *(held_out_part(now, before) for now, before in both))
 
     @cached_property
     def findings(self) -> tuple[FoundCause, ...]:
-        """Held-out parts on which the model file is better."""
-        return worse_than_file(self.held_out)
+        """Held-out parts on which the model file is better, beyond chance."""
+        return worse_than_file(self.held_out, self.fit.chance)
 
     @cached_property
     def figures(self) -> dict[str, float]:
