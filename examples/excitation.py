@@ -90,7 +90,9 @@ def main() -> float:
     torques = vd.inverse_dynamics(machine, motion) + noise.drawn(len(t), rng)[0]
     log = vd.Motion(t, q + 1e-5 * rng.normal(size=q.shape), qd, qdd, forces=torques)
 
-    fit = vd.identify(machine, log, vd.estimators.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
+    method = vd.estimators.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped)
+    every = vd.IdentifySettings(sampling=vd.estimators.Sampling())  # reversals too, as the plan counts them
+    fit = vd.identify(machine, log, method, every)
     print(fit.notes)
     predicted = dict(zip(plan.names, plan.sigma))
     error = (fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma

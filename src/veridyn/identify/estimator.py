@@ -15,12 +15,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.errors import IdentificationError, IdentificationWarning, ModelError, VeridynError
+from veridyn.errors import IdentificationError, ModelError, VeridynError
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
@@ -97,9 +96,9 @@ class FitProblem:
         """How much more all rows together leave unexplained than each by itself (26); 1 where their deviations are given."""
         if self.settings.sigma or not self.machine.parameters.select("estimated"):
             return 1.0
-        with catch_warnings():  # of rows that measure nothing, which methods without weights may take
-            simplefilter("ignore", IdentificationWarning)
-            return self.weighted.sigma
+        if any(f.measurement_norm == 0.0 for f in self.observation.rows):
+            return 1.0  # a row that measures nothing has no deviation of its own
+        return self.weighted.sigma
 
     def solved(self, weighting: Weighting) -> Solution:
         """Least squares of the factors."""

@@ -39,7 +39,7 @@ def test_forces_are_moved_to_when_they_acted() -> None:
 
 def test_nothing_is_asked_where_no_force_is_measured() -> None:
     m = replace(bench_motion(), forces=None)
-    assert delays(robot(), [m], JOINTS, SAMPLING) == Delays({})
+    assert delays(robot(), [m], JOINTS, SAMPLING) == Delays(seconds={})
     assert without_delays(robot(), [m], {})[0] is m
 
 

@@ -42,7 +42,7 @@ HELD = 0.5  # of the clock's step: a sensor that averages or holds one is late b
 SETTLED = 0.1  # deviations: a smaller step changes nothing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Delays:
     """Seconds by which each coordinate's force is late, with deviations `sigma`, and the error with and without them.
 
@@ -68,7 +68,7 @@ def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sam
     e = evidence(machine, motions, rows, sampling, samples=FIRST_SAMPLES)
     names = _measured(e)
     if not names:
-        return Delays({})
+        return Delays(seconds={})
     equations = before = e.equations()
     seconds, sigma = dict.fromkeys(names, 0.0), np.full(len(names), np.inf)
     shift, slopes = _late(e, equations, motions, rows, sampling, seconds)
@@ -78,17 +78,18 @@ def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sam
         seconds = {c: d + s for (c, d), s in zip(seconds.items(), step.tolist(), strict=True)}
         if not max(map(abs, seconds.values())) <= LONGEST_DELAY_S:
             left = share(before.solved()[1])
-            return Delays(dict.fromkeys(names, 0.0), left, left, dict.fromkeys(names, float("inf")))
+            nothing, open_sigma = dict.fromkeys(names, 0.0), dict.fromkeys(names, float("inf"))
+            return Delays(seconds=nothing, before=left, after=left, sigma=open_sigma)
         shift, slopes = _late(e, equations, motions, rows, sampling, seconds)
         equations = _taken_out(e, before, shift)
         within = max(map(abs, seconds.values())) <= HELD * clock  # none will be confirmed
         if (turn and within) or np.all(np.abs(step) <= SETTLED * sigma):
             break
     found = Delays(
-        seconds,
-        share(before.solved()[1]),
-        share(equations.solved()[1]),
-        dict(zip(names, sigma.tolist(), strict=True)),
+        seconds=seconds,
+        before=share(before.solved()[1]),
+        after=share(equations.solved()[1]),
+        sigma=dict(zip(names, sigma.tolist(), strict=True)),
     )
     if not found.after < found.before:
         return found

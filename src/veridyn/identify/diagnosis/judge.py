@@ -110,7 +110,8 @@ def judged(case: Case) -> Judgement:
     failed, untestable = list[str](), list[str]()
     fast, white = settings.level == "fast", not isinstance(case.covariance, Hac)
     rows, sampling = [r.row for r in fit.rows], case.sampling
-    seen = evidence(fit.described, motions, rows, sampling, case.given)
+    traced, detail = _traced(case)
+    seen = evidence(fit.described, motions, rows, detail, case.given)
 
     found = [m for name, check in case.of_log.items() for m in attempt(name, check, failed)]
     found += odd_clocks(case.logs) if case.logs else [m for motion in motions for m in slow_clocks(motion)]
@@ -120,19 +121,19 @@ def judged(case: Case) -> Judgement:
     found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
     late = case.late
     if late is None and case.search_delays and not fast:
-        late = next(iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, sampling)], failed)), None)
+        late = next(iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, detail)], failed)), None)
+    apart = _apart(case, traced)
     found += suspicions(
-        fit, seen, _apart(case), case.limits, case.progress, fast=fast, late=late, settings=settings, failed=failed
+        traced, seen, apart, case.limits, case.progress, fast=fast, late=late, settings=settings, failed=failed
     )
     if white:
         noise = noise_behind(motions, sampling, rows)
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
-    traced, detail = _traced(case)
     found = with_traces(
         found,
         traced,
         motions,
-        detail,
+        sampling if isinstance(case.method, Robust) else detail,
         failed,
         settings.max_samples if fast else None,
         untestable,
@@ -160,22 +161,25 @@ def in_detail(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], 
 
 
 def _traced(case: Case) -> tuple[Fit, Sampling]:
-    """The fit that is asked for traces of small damage, and its equations; a robust one is asked as it is."""
+    """The fit that is asked, of equations in detail where its own are not, and these equations; a robust one is asked as it is."""
     fit, how = case.fit.for_white_noise(), case.sampling
     rows = [r.row for r in fit.rows]
     detail = in_detail(fit.described, case.motions, rows, how)
     same = detail is how or (not how.filtering and how.decimate == 1 and dict(detail.zones) == dict(how.zones))
     if same or isinstance(case.method, Robust):
-        return fit, how
+        return fit, detail
     settings = IdentifySettings(sampling=detail, covariance="white")
     return WLS().fit(FitProblem(machine=fit.described, motion=case.motions, rows=rows, settings=settings)), detail
 
 
-def _apart(case: Case) -> float:
-    """Rows of few independent samples fit their own noise, and leave less than all together whatever they say."""
+def _apart(case: Case, traced: Fit) -> float:
+    """How much more all rows leave together than each by itself; rows of few independent samples fit their own noise, and leave less than
+    all together whatever they say."""
     few = min((r.samples for r in case.fit.rows), default=0) < CONTRADICTING_SAMPLES * len(case.fit.values)
     correlated = case.settings.level == "fast" and isinstance(case.covariance, Hac)
-    return 1.0 if few or correlated else case.apart()
+    if few or correlated:
+        return 1.0
+    return traced.residual_sigma if traced.estimator == WLS.title else case.apart()
 
 
 def expected_of(method: Estimator) -> tuple[str, ...]:

@@ -274,7 +274,7 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         faults=tuple(faults),
     )
     missed, files = limits_missed(study.accept, figures), {**({} if other is None else other.hashes), **drive.hashes}
-    return IdentifyRun(None, car, model_file(loaded), None, None, Delays({}), (), missed, files, drive=found)
+    return IdentifyRun(None, car, model_file(loaded), None, None, Delays(seconds={}), (), missed, files, drive=found)
 
 
 def fitted_rows(found: CarFit) -> list[ParameterRow]:

@@ -17,7 +17,7 @@ from veridyn.errors import DataWarning, Fault, IdentificationError, Identificati
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.fit_check import assumes_uncorrelated, attempt
-from veridyn.identify.diagnosis.judge import Case, Judgement, judged
+from veridyn.identify.diagnosis.judge import Case, Judgement, in_detail, judged
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.replacements import omitted
 from veridyn.identify.estimator import in_formulation, with_tree_note
@@ -29,6 +29,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
@@ -138,7 +139,7 @@ def _identified(
     if study.values.standstill == "keep" and not how.dead_zone:
         warn_of_rest(machine, training)
     rows = [machine.rows[r] for r in machine.select_rows(study.rows)]
-    late = Delays({}) if study.clock.delays == "ignore" else delays(machine, plain(training), rows, how)
+    late = Delays(seconds={}) if study.clock.delays == "ignore" else _delays(machine, plain(training), rows, how)
     if study.clock.delays == "correct" and late.confirmed:
         training, validation = (work.moved(part, late) for part in (training, validation))
         how, later = work.samplings(training, validation, lowpass)
@@ -201,6 +202,11 @@ def _identified(
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
     filtered, said = (lowpass, cutoff, late), (found, tuple(missed(result, study.accept, len(found))))
     return IdentifyRun(result, machine, work.model_file, *filtered, *said, inputs, trust, loops, left_out, ladder)
+
+
+def _delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> Delays:
+    """Those of the forces, in the equations that the judge looks at."""
+    return delays(machine, motions, rows, in_detail(machine, motions, rows, how))
 
 
 def _limits(work: Preparing) -> Mapping[str, tuple[float, float]]:
