@@ -8,7 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from veridyn.papers.hexapod.comparison import EXPLICIT, FILTERED_FORCES
-from veridyn.papers.hexapod.study import HARMONICS, hexapod_study
+from veridyn.papers.hexapod.passive_friction import AXES, PERIODS, chosen_friction, own_friction
+from veridyn.papers.hexapod.study import HARMONICS, hexapod_study, series_of
+from veridyn.papers.hexapod.trials import designed
 
 Figures = Mapping[str, float]
 
@@ -41,4 +43,19 @@ def hexapod(seed: int, quick: bool = False) -> dict[str, float]:
     return figures
 
 
-CASES: dict[str, Callable[[int, bool], Figures]] = {"hexapod": hexapod}
+def friction(seed: int, quick: bool = False) -> dict[str, float]:
+    """Which friction of passive joints is chosen where Table I's is true, where each axis has its own, and where some is viscous."""
+    rng = np.random.default_rng([seed, 11])
+    motion = series_of(designed("d", starts=1, iterations=10 if quick else 60, rng=np.random.default_rng(seed)))
+    different = {axis: float(rng.uniform(-0.4, 0.4)) for axis in AXES}
+    viscous = {axis: float(rng.uniform(2.0, 4.0)) for axis in AXES}
+    periods = 2 if quick else PERIODS
+    found = {
+        "table": chosen_friction(motion, rng, periods),
+        "different": chosen_friction(motion, rng, periods, own_friction(motion, different, {})),
+        "viscous": chosen_friction(motion, rng, periods, own_friction(motion, {}, viscous)),
+    }
+    return {f"{key}_{case}": value for case, choice in found.items() for key, value in choice.figures.items()}
+
+
+CASES: dict[str, Callable[[int, bool], Figures]] = {"hexapod": hexapod, "hexapod_friction": friction}
