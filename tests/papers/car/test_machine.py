@@ -122,6 +122,14 @@ def test_degrees_of_freedom() -> None:
     assert (car_2002(form="mixed").n, len(car_2002(form="mixed").rows)) == (10, 16)
 
 
+def test_every_wheel_has_eight_freedoms() -> None:
+    """Section V.A: half track, wheelbase, clearance, toe or steering, camber, kingpin, the wheel's turn and its tyre, at each corner."""
+    for corner in (1, 2, 3, 4):
+        own = [c for c in car_38().coordinates if c.endswith(str(corner))]
+        assert own == [f"{c}{corner}" for c in ("dl", "dL", "z", "beta", "camber", "kingpin", "theta", "zt")]
+    assert 6 + 4 * 8 == 38 == len(car_38().rows)
+
+
 # Frames.
 
 

@@ -61,6 +61,14 @@ def test_links_freedoms_and_masses_are_those_of_the_paper(arms: bool, links: int
     assert light == pytest.approx(16.25)
 
 
+def test_the_26_freedoms_of_the_robot_have_150_base_parameters() -> None:
+    """21 links and 26 freedoms, arms and head included: 10 + 7 · 20, by the closed rules and by the rank of the base rows."""
+    robot = cad(arms=True)
+    assert (len(robot.links), robot.n + 6) == (21, 26)
+    assert base_parameters(robot).count == 150
+    assert base_parameters(robot, generic_motion(robot, 300), rows="base").count == 150
+
+
 def test_it_is_as_tall_as_the_paper_says() -> None:
     machine = cad()
     hang = max(-body_pose(machine, np.zeros((1, machine.n)), foot)[1][0, 2] for foot in FEET)
