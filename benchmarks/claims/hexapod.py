@@ -103,7 +103,8 @@ def _gaussian_chance(deviations: np.ndarray) -> float:
     periods, count, drives = deviations.shape
     noise = NoiseModel.from_runs(deviations, ORDER, count * (periods - 1))
     white = noise.whitened(deviations[..., None])[:, ORDER:, :, 0].reshape(-1, drives)
-    return min(1.0, drives * float(min(jarque_bera(x)[1] for x in white.T)))
+    chances = [float(np.asarray(jarque_bera(x))[1]) for x in white.T]
+    return min(1.0, drives * min(chances))
 
 
 CASES: dict[str, Callable[[int, bool], Figures]] = {

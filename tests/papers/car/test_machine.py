@@ -224,7 +224,7 @@ def test_pinocchio_agrees(machine: Machine) -> None:
 
 
 def test_the_car_of_2002_is_simulated_by_its_own_model() -> None:
-    """Section 1 of 001: the dynamic model simulates the car. Accelerations are those of Pinocchio's articulated bodies, and the model, driven
+    """Section 1 of 001: the dynamic model simulates the car. Accelerations are those of Pinocchio, by articulated bodies; the model, driven
     by the forces of a manoeuvre (a smooth motion of all sixteen coordinates), runs along it; Runge and Kutta's fourth order, 2 ms."""
     machine = without_elements(car_2002())
     rng = np.random.default_rng(8)
