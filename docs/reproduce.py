@@ -28,7 +28,7 @@ BEGIN, END = "<!-- reproduce -->", "<!-- end -->"
 SHOWN = re.compile(r"Table|Fig")
 FOURBAR = re.compile(r"fourbar|mechanics/natural/equations/test_(position|constraints)")
 HEAD = "| what | command | seeds | minutes a seed | in the report |\n|---|---|---|---|---|\n"
-FIGURES = "| Figs. 35–76, both engines | `python -m benchmarks.chapter5 --out DIR` | 0 | 15 in all | `report.html` |\n"
+FIGURES = "| Figs. 35–76, both engines | `python -m benchmarks.chapter5 --out DIR` | 0 | 7 in all | `report.html` |\n"
 
 
 def lines(paper: str, part: str, runs: Runs) -> Iterator[str]:
