@@ -155,11 +155,12 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         from docs.claims_run import main as run
 
-        from docs import thesis_tables
+        from docs import reproduce, thesis_tables
 
         code = run(arguments)
         PAGE.write_text(page(claims(), results()), encoding="utf-8")
         thesis_tables.PAGE.write_text(thesis_tables.page(results()), encoding="utf-8")
+        reproduce.main([])
         return code
     sys.stdout.write(page(claims(), results()))
     return 0

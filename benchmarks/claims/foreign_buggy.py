@@ -6,7 +6,7 @@ Each seed draws its vehicle: tyres within 10 % of the model's stiffness, mass wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from veridyn.papers.buggy.chapter5 import (
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.ground import CAUGHT_S, coarse_sensors, drawn_start, uncertain
 from veridyn.papers.buggy.machine import MISALIGNED, buggy
-from veridyn.papers.buggy.observers import QUANTITIES, force_observer, standing_start
+from veridyn.papers.buggy.observers import QUANTITIES, Scored, force_observer, standing_start, wrapped
 from veridyn.papers.buggy.tracking import SKIP, BuggyTrack
 
 Figures = Mapping[str, float]
@@ -59,6 +59,32 @@ def table_8(seed: int, quick: bool = False) -> dict[str, float]:
 
 
 def _errors(seed: int, kind: str, quick: bool, coarse: bool = False) -> dict[str, float]:
+    found = observed(seed, kind, quick, coarse)
+    figures = {}
+    for name, score in found.scores.items():
+        for q in QUANTITIES:
+            figures[f"rms_{q}_{name}"], figures[f"max_{q}_{name}"] = (
+                score.rms(q, found.after),
+                score.largest(q, found.after),
+            )
+    for name in found.scores:
+        if name != "plain":
+            for q in QUANTITIES:
+                figures[f"plain_over_{name}_{q}"] = figures[f"rms_{q}_plain"] / figures[f"rms_{q}_{name}"]
+    return figures
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Errors by observer ("plain": the model left to itself) along one drive, from `after` seconds on, and its true states (N, 2f)."""
+
+    true: np.ndarray
+    scores: Mapping[str, Scored]
+    after: float
+
+
+def observed(seed: int, kind: str, quick: bool = False, coarse: bool = False) -> Observed:
+    """The drive of Table 5 ("straight"), 6 ("circular"), 7 ("laps") or 8 (`coarse`) in MuJoCo, and every observer along its log."""
     laps = kind == "laps"
     toe = None if laps else MISALIGNED
     drive, log = _driven(seed, kind, quick)
@@ -69,18 +95,17 @@ def _errors(seed: int, kind: str, quick: bool, coarse: bool = False) -> dict[str
         sigma = {s.name: s.sigma for s in coarse_sensors(model)}["gps"]
         sensors = [replace(s, sigma=sigma) if s.name == "gps" else s for s in sensors]
         log, start = roughened(log, rng), drawn_start(start, rng)
-    late = np.arange(len(drive.t)) >= (np.searchsorted(drive.t, 0.0 if quick else CAUGHT_S) if coarse else SKIP)
-    true, figures = true_states(drive), dict[str, float]()
+    after = CAUGHT_S if coarse and not quick else 0.0 if coarse else float(drive.t[SKIP])
+    true, scores = true_states(drive), dict[str, Scored]()
     observers = {**thesis_observers(laps), "force": force_observer()}
     for name, made in observers.items():
         track = (uncertain(made) if coarse else made).track(model, log, start, sensors)
-        figures |= _figures(name, track.system.reduced(track.x), track, true, late)
+        scores[name] = _scored(track.system.reduced(track.x), track, true, track.sigma)
         if name == "ekf":
-            figures |= _figures("plain", _plain(kind, drive, track), track, true, late)
-    for name in observers:
-        for q in QUANTITIES:
-            figures[f"plain_over_{name}_{q}"] = figures[f"rms_{q}_plain"] / figures[f"rms_{q}_{name}"]
-    return figures
+            plain = _plain(kind, drive, track)
+            scores["plain"] = _scored(plain, track, true, np.zeros_like(track.sigma))
+    names = scores["plain"].names
+    return Observed(np.column_stack([true[n][: len(drive.t)] for n in names]), scores, after)
 
 
 def _driven(seed: int, kind: str, quick: bool) -> tuple[Drive, Experiment]:
@@ -119,18 +144,12 @@ def _plain(kind: str, drive: Drive, track: BuggyTrack) -> np.ndarray:
     return driven(machine, how, torque=lap_torque if laps else None).reduced(track.system.model)
 
 
-def _figures(
-    name: str, states: np.ndarray, track: BuggyTrack, true: Mapping[str, np.ndarray], late: np.ndarray
-) -> dict[str, float]:
-    """rms_… and max_… of every quantity, of the worst wheel; yaw between −π and π."""
-    figures = {}
-    for q, names in QUANTITIES.items():
-        each = [states[: len(late), track.system.states.index(n)] - true[n] for n in names]
-        if q == "yaw":
-            each = [(e + np.pi) % (2.0 * np.pi) - np.pi for e in each]
-        figures[f"rms_{q}_{name}"] = max(float(np.sqrt(np.mean(e[late] ** 2))) for e in each)
-        figures[f"max_{q}_{name}"] = max(float(np.abs(e[late]).max()) for e in each)
-    return figures
+def _scored(states: np.ndarray, track: BuggyTrack, true: Mapping[str, np.ndarray], sigma: np.ndarray) -> Scored:
+    """Errors of the states that the other engine has, too, with those of the yaw between −π and π."""
+    system, names = track.system, tuple(n for each in QUANTITIES.values() for n in each)
+    own = [system.states.index(n) for n in names]
+    errors = states[:, own] - np.column_stack([true[n][: len(states)] for n in names])
+    return Scored(track.t, names, wrapped(errors, names), sigma[:, own], np.nan)
 
 
 CASES: dict[str, Callable[[int, bool], Figures]] = {

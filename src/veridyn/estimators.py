@@ -43,6 +43,10 @@ Friction by held-out data, a simulation of the log, and many machines of one mod
 >>> ladder = friction_ladder(bare, made, terms=("viscous", "coulomb", "quadratic"))
 >>> isinstance(ladder, FrictionLadder), [step.term for step in ladder.entered]
 (True, ['viscous', 'coulomb'])
+>>> models = {"viscous": bare.with_elements(friction[:1]), "both": bare.with_elements(friction)}
+>>> choice = friction_rivals(models, made)
+>>> isinstance(choice, FrictionChoice), choice.chosen
+(True, 'both')
 >>> curved, speeds = stribeck_speeds(bare, made, ["hinge"], [0.05, 0.1, 0.2])
 >>> bool(replay(fit.machine(), made, horizon=0.5).std_error < 0.1)
 True

@@ -49,6 +49,8 @@ from veridyn.identify.flexible.result import FlexibleSettings as FlexibleSetting
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
 from veridyn.identify.friction_ladder import FrictionLadder as FrictionLadder
 from veridyn.identify.friction_ladder import friction_ladder as friction_ladder
+from veridyn.identify.friction_rivals import FrictionChoice as FrictionChoice
+from veridyn.identify.friction_rivals import friction_rivals as friction_rivals
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
 from veridyn.identify.laboratory import encoder_offsets as encoder_offsets

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from papers.small_crane import SHORT, small_crane, study_log
-from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.errors import DataError, ModelError, SimulationError
+from veridyn.mechanics.natural.equations.dynamics import NaturalState, initial_state
 from veridyn.mechanics.natural.equations.freedoms import mobility
 from veridyn.mechanics.natural.equations.system import natural_system
-from veridyn.mechanics.natural.steps.integrate import constraint_errors
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, constraint_errors, integrate_natural
 from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observe import observe_with, tuned
@@ -159,6 +159,35 @@ def test_the_printed_correction_opens_the_linkage(study: ObservationStudy) -> No
     assert found.open_printed.max() > 0.5  # m²; 30° off at the start
     phi = study.column("phi")
     assert found.error_printed[:, phi] == pytest.approx(found.error_closed[:, phi], abs=1e-6)
+
+
+def least_iterations(state: NaturalState) -> int:
+    """With how many iterations at least one step of the integrator converges."""
+    system = natural_system(wrong_fourbar())
+    for count in range(1, 20):
+        how = NaturalMethod(step=STEP)
+        how = replace(how, stabilisation=replace(how.stabilisation, iterations=count))
+        try:
+            integrate_natural(system, [0.0, STEP], state, method=how)
+        except SimulationError:
+            continue
+        return count
+    raise AssertionError("no step")
+
+
+@pytest.mark.parametrize("turned", [0.3, 0.5, -0.5])
+def test_the_integrator_works_longer_from_a_linkage_that_is_open(turned: float) -> None:
+    """Section 4.5.4: dependent coordinates moved by the velocity problem leave it to the next step to close them."""
+    system, (start, rates) = natural_system(wrong_fourbar()), MODEL_START
+    before = initial_state(system, start, rates)
+    along = initial_state(system, start, {"phi": 1.0}).qd  # of a radian of the crank, by the velocity problem
+    opened = replace(before, q=before.q + turned * along)
+    closed = initial_state(system, {"phi": start["phi"] + turned}, rates, guess=before.q)
+    assert least_iterations(opened) - least_iterations(closed) >= 2
+    small = replace(before, q=before.q + 1e-4 * along)
+    assert (
+        least_iterations(small) - least_iterations(before) == 0
+    )  # as small as corrections are once the start is forgotten
 
 
 def test_the_page_shows_it(study: ObservationStudy) -> None:

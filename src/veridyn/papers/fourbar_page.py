@@ -27,6 +27,7 @@ from veridyn.studies.result import Result
 from veridyn.view.scene import mechanism_layer
 
 OBSERVABILITY_SAMPLES = 200  # samples that observability looks at
+OTHER = 3  # the colour of another observer
 
 
 def observation_page(
@@ -97,46 +98,37 @@ def _keys(study: ObservationStudy) -> list[Key]:
 
 
 def _estimates(study: ObservationStudy) -> list[Block]:
-    o, t = study.best.example, study.truth.t
-    plots, errors = [], []
+    """Coordinates, then rates, each estimate beside truth and model above its errors, with those of the thesis' filter: Figs. 14 to 21."""
+    notes = (
+        "The model alone leaves the picture where it turns further than the machine.",
+        "Below: errors; shaded: what the filter says of itself, ±1.96 σ.",
+    )
+    return [_traced(study, False, "Estimates and errors", " ".join(notes)), _traced(study, True, "Rates", notes[1])]
+
+
+def _traced(study: ObservationStudy, rate: bool, title: str, caption: str) -> Figure:
+    t, thesis = study.truth.t, study.scores.get("error_ekf")
+    true, plain = (m.qd if rate else m.q for m in (study.truth, study.plain))
+    other = None if thesis is None or thesis is study.best else thesis.example
+    above, below = [], []
     for label, name in study.labels.items():
         k = study.column(label)
-        value, sigma = o.coordinate(name)
-        plots.append(
-            curves(
-                label,
-                [
-                    Series(
-                        "model alone",
-                        t,
-                        _inside(study.plain.q[:, k], _range(study.truth.q[:, k])),
-                        colour="plain",
-                    ),
-                    Series("observer", t, value, style="thick", colour="estimate"),
-                    Series("truth", t, study.truth.q[:, k], style="dashed", colour="truth"),
-                ],
-                "time, s",
-                label,
-                y_range=_range(study.truth.q[:, k]),
-            )
-        )
-        off = value - study.truth.q[:, k]
-        band = (-1.96 * sigma, 1.96 * sigma)
-        size = float(3.0 * np.quantile(np.abs(off[study.skip :]), 0.99))
-        errors.append(
-            curves(
-                f"error of {label}",
-                [Series("observer", t, off, band=band, colour="estimate")],
-                "time, s",
-                label,
-                y_range=(-size, size),
-                low=True,
-            )
-        )
-    return [
-        Figure(plots, "Estimates", "The model alone leaves the picture where it turns further than the machine."),
-        Figure(errors, "Errors of the estimate", "Shaded: what the filter says of itself, ±1.96 σ."),
-    ]
+        reading = study.best.example.virtual(Virtual(label, "rate" if rate else "coordinate", name))[label]
+        value, sigma, unit = reading.values[:, 0], reading.sigma[:, 0], unit_text(reading.units[0])
+        bounds, word = _range(true[:, k]), f"{label}{' rate' if rate else ''}"
+        lines = [
+            Series("model alone", t, _inside(plain[:, k], bounds), colour="plain"),
+            Series("observer", t, value, style="thick", colour="estimate"),
+            Series("truth", t, true[:, k], style="dashed", colour="truth"),
+        ]
+        above.append(curves(word, lines, "time, s", unit, y_range=bounds))
+        errors = [Series("observer", t, value - true[:, k], band=(-1.96 * sigma, 1.96 * sigma), colour="estimate")]
+        if other is not None:
+            off = (other.qd if rate else other.q)[:, k] - true[:, k]
+            errors.insert(0, Series("errorEKF, as in the thesis", t, off, colour=OTHER))
+        size = 3.0 * max(float(np.quantile(np.abs(np.asarray(e.y)[study.skip :]), 0.99)) for e in errors)
+        below.append(curves(f"error of {word}", errors, "time, s", unit, y_range=(-size, size), low=True))
+    return Figure(above, title, caption, below)
 
 
 def _inside(x: Array, bounds: tuple[float, float]) -> Array:

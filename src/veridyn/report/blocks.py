@@ -122,17 +122,32 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """Plots, side by side where there is room; each shows its title above it where there is more than one."""
+    """Plots, side by side where there is room; each shows its title above it where there is more than one.
+
+    `below`: one plot under each of them, or none, such as the errors of what stands above.
+    """
 
     plots: Sequence[Plot]
     title: str = ""
     caption: str = ""
+    below: Sequence[Plot] = ()
     kind: str = field(default="figure", init=False)
+
+    def __post_init__(self) -> None:
+        if self.below and len(self.below) != len(self.plots):
+            where = f"figure “{self.title}”"
+            what = "the plots below are not as many as those above."
+            raise VeridynError(Fault(what, where, f"{len(self.plots)} plots", str(len(self.below))))
 
     @property
     def legend(self) -> tuple[Curve, ...]:
         """Every curve that has a label, once."""
-        return tuple({c.label: c for p in self.plots for c in p.legend}.values())
+        return tuple({c.label: c for p in (*self.plots, *self.below) for c in p.legend}.values())
+
+    @property
+    def tick_width(self) -> int:
+        """Characters of the longest label beside a y axis, for which all of them leave room."""
+        return max((p.tick_width for p in (*self.plots, *self.below)), default=0)
 
 
 @dataclass(frozen=True)

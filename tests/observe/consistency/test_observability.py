@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.foreign.small import MACHINES
 from scipy.integrate import solve_ivp
+from scipy.linalg import solve_discrete_are
 
 import veridyn as vd
 from observe import textbook
@@ -19,6 +20,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency.observability import ExtraSensor, closed_loop, dead_centres, observability, poles
 from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
+from veridyn.observe.filters.update import Expectation, correct
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Belief
@@ -239,6 +241,37 @@ def test_the_gain_decides():
         Z = np.zeros((2, 2))
         printed = np.block([[F, Z, Z], [Z, F, Z], [F @ K @ H, -F @ K @ H, Z]])
         assert np.sort(np.abs(np.linalg.eigvals(printed))) == pytest.approx([0, 0, 1, 1, 1, 1], abs=1e-6)
+
+
+def stabilisable(F: np.ndarray, root: np.ndarray) -> bool:
+    """Hautus: rank [F − λ I, Q^½] is full for every eigenvalue on or outside the unit circle."""
+    n = len(F)
+    return all(
+        np.linalg.matrix_rank(np.hstack([F - z * np.eye(n), root]), tol=1e-9) == n
+        for z in np.linalg.eigvals(F)
+        if abs(z) >= 1.0 - 1e-9
+    )
+
+
+@pytest.mark.parametrize(("density", "stable"), [((0.0, 0.1), True), ((0.1, 0.0), False), ((0.0, 0.0), False)])
+def test_noise_must_reach_every_state_that_does_not_fade(density: tuple[float, float], stable: bool) -> None:
+    """Section 3.3 of the thesis: (F, H) detectable and (F, Q^½) stabilisable make the covariance's poles stable.
+
+    Position and velocity of which the position is read. Noise of the velocity reaches both; that of the position leaves the velocity, whose
+    variance goes to zero and whose gain with it, so that an error of it is never corrected: the pole stays at one. With noise everywhere
+    the covariance is the stabilising solution of Riccati's equation, by SciPy.
+    """
+    F, H, Q = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[1.0, 0.0]]), np.diag(density)
+    assert stabilisable(F, np.sqrt(Q)) is stable
+    P, K = np.eye(2), np.zeros((2, 1))
+    for _ in range(20_000):
+        P = F @ P @ F.T + Q
+        found = correct(P, Expectation(np.zeros(1), H, np.eye(1)), np.zeros(1), np.zeros(1, dtype=np.int8))
+        P, K = found.P, found.K
+    assert bool(np.abs(poles(F, K, H)).max() < 1.0 - 1e-3) is stable
+    if stable:
+        predicted = F @ P @ F.T + Q
+        assert predicted == pytest.approx(solve_discrete_are(F.T, H.T, Q, np.eye(1)), rel=1e-9)
 
 
 def test_a_state_that_nothing_measures_is_not_forgotten():

@@ -178,3 +178,20 @@ def test_fields_lie_in_the_order_of_the_layout() -> None:
     assert passed.status.tolist() == [0, 4] and passed.status.dtype == np.int8 and c.status is passed.status
     assert (c.nis, c.dof, c.log_likelihood) == (1.5, 1, -2.5) and passed.used == 1
     assert passed.belief.t == p.t == 0.25 and c.P is passed.belief.P
+
+
+def test_an_update_of_the_covariance_alone_states_what_is_not_so():
+    """Section 4.5.3 of the thesis: a sensor that is taken out goes on in the covariance, "without state updating but with covariance one".
+
+    A random walk read once a step with the noise of its step: the stated variance goes to (√5 − 1)/2, as with the sensor, while the error
+    of a state that is not updated grows by one each step.
+    """
+    e = Expectation(np.zeros(1), np.ones((1, 1)), np.ones((1, 1)))
+    P, error = np.ones((1, 1)), 1.0
+    for _ in range(50):
+        P, error = (
+            correct(P + 1.0, e, np.zeros(1), used(1)).P,
+            error + 1.0,
+        )  # the reading is its prediction: nothing moves the state
+    assert P[0, 0] == pytest.approx((np.sqrt(5.0) - 1.0) / 2.0, abs=1e-12)
+    assert error / P[0, 0] > 80.0

@@ -10,12 +10,10 @@ from veridyn.papers.buggy.page_sections import (
     CROSS,
     OTHERS,
     RING,
-    STATES,
     band_layer,
     both,
     coarse_blocks,
     coarse_lead,
-    error_plots,
     fixes_layer,
     ground_blocks,
     ground_lead,
@@ -24,6 +22,7 @@ from veridyn.papers.buggy.page_sections import (
     sawtooth,
     table_of,
 )
+from veridyn.papers.buggy.state_figures import STATES
 from veridyn.papers.buggy.trials import NAMES, InputRun
 from veridyn.report.blocks import Table
 
@@ -56,12 +55,6 @@ def test_cells_are_rms_and_largest_error():
     score = made(1.0)
     table = table_of({"one": lambda q: (score.rms(q), score.largest(q))}, "caption")
     assert len(table.rows) == len(QUANTITIES) and table.rows[0] == ("x", "m", "0.71 (1)")  # of a sine
-
-
-def test_all_fourteen_quantities_are_plotted_by_wheel():
-    plots = error_plots(made(1.0), made(2.0), STATES)
-    titles = [plot.title for plot in plots]
-    assert len(titles) == 14 and "wheel speed rl, rad/s" in titles and "yaw rate, rad/s" in titles
 
 
 def test_the_sawtooth_is_the_variance_of_the_last_tenth_of_a_second():

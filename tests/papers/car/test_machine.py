@@ -18,6 +18,8 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.diagnosis.explain import explain
 from veridyn.identify.estimate import identify
+from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.mechanics.tree.recursion.kinematics import body_motion, body_pose, jacobian
 from veridyn.model.machine import Machine
@@ -122,6 +124,14 @@ def test_degrees_of_freedom() -> None:
     assert (car_2002(form="mixed").n, len(car_2002(form="mixed").rows)) == (10, 16)
 
 
+def test_every_wheel_has_eight_freedoms() -> None:
+    """Section V.A: half track, wheelbase, clearance, toe or steering, camber, kingpin, the wheel's turn and its tyre, at each corner."""
+    for corner in (1, 2, 3, 4):
+        own = [c for c in car_38().coordinates if c.endswith(str(corner))]
+        assert own == [f"{c}{corner}" for c in ("dl", "dL", "z", "beta", "camber", "kingpin", "theta", "zt")]
+    assert 6 + 4 * 8 == 38 == len(car_38().rows)
+
+
 # Frames.
 
 
@@ -211,6 +221,41 @@ def test_pinocchio_agrees(machine: Machine) -> None:
     still = replace(motion, wrenches={})
     D = oracle.regressor(still)
     assert np.abs(regressor(bodies, still) - D).max() < 1e-12 * np.abs(D).max()
+
+
+def test_the_car_of_2002_is_simulated_by_its_own_model() -> None:
+    """Section 1 of 001: the dynamic model simulates the car. Accelerations are those of Pinocchio, by articulated bodies; the model, driven
+    by the forces of a manoeuvre (a smooth motion of all sixteen coordinates), runs along it; Runge and Kutta's fourth order, 2 ms."""
+    machine = without_elements(car_2002())
+    rng = np.random.default_rng(8)
+    motion = random_motion(rng, machine, 4, wrenches=False)
+    gamma = inverse_dynamics(machine, motion)
+    found = forward_dynamics(machine, replace(motion, forces=gamma)).qdd
+    theirs = PinModel(machine).forward_dynamics(motion, gamma).qdd
+    assert np.abs(found - theirs).max() < 1e-8 * np.abs(theirs).max()
+    size, phase = 0.2 * rng.uniform(0.5, 1.0, machine.n), rng.uniform(0.0, 6.0, machine.n)
+    step, N = 2e-3, 100
+
+    def wanted(t: np.ndarray) -> Motion:
+        w = 2.0 * np.pi
+        q, qd = size * np.sin(w * t[:, None] + phase), w * size * np.cos(w * t[:, None] + phase)
+        return Motion(t, q, qd, -w * w * q)
+
+    half = wanted(0.5 * step * np.arange(2 * N + 1))
+    forces, one = inverse_dynamics(machine, half), Evaluator(machine)
+
+    def rates(x: np.ndarray, k: int) -> np.ndarray:
+        q, qd = np.split(x, 2)
+        return np.concatenate([qd, one.forward_dynamics(q, qd, forces[k])])
+
+    x = np.concatenate([half.q[0], half.qd[0]])
+    for k in range(0, 2 * N, 2):
+        a = rates(x, k)
+        b = rates(x + 0.5 * step * a, k + 1)
+        c = rates(x + 0.5 * step * b, k + 1)
+        d = rates(x + step * c, k + 2)
+        x = x + step / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+    assert np.abs(x - np.concatenate([half.q[-1], half.qd[-1]])).max() < 1e-6  # of motions of .2 m or rad
 
 
 # Ranks and groups: paper 001.

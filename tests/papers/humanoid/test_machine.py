@@ -15,8 +15,10 @@ from strangers.pinocchio_oracle import TEN, PinModel
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError
 from veridyn.identify.base import base_parameters, generic_motion
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_motion, body_pose
+from veridyn.model.link import Joint
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.humanoid.machine import (
@@ -59,6 +61,43 @@ def test_links_freedoms_and_masses_are_those_of_the_paper(arms: bool, links: int
         assert all(broken_law(x) is None for x in robot.parameters.values.reshape(-1, 10))
     light = 100.0 * (MASS - CAD_MASS) / MASS
     assert light == pytest.approx(16.25)
+
+
+def test_the_26_freedoms_of_the_robot_have_150_base_parameters() -> None:
+    """21 links and 26 freedoms, arms and head included: 10 + 7 · 20, by the closed rules and by the rank of the base rows."""
+    robot = cad(arms=True)
+    assert (len(robot.links), robot.n + 6) == (21, 26)
+    assert base_parameters(robot).count == 150
+    assert base_parameters(robot, generic_motion(robot, 300), rows="base").count == 150
+
+
+def test_ankle_sensors_in_place_of_the_plate_lose_the_feet() -> None:
+    """Section 3: six-axis sensors of the ankles in place of a plate. What is above them has the same base rows under their wrenches as the
+    whole robot under those of the ground, and the 14 base parameters that the feet bring are in no equation."""
+    robot = cad()
+    motion = random_motion(np.random.default_rng(6), robot, 5)
+    rng = np.random.default_rng(7)
+    motion = replace(motion, wrenches={foot: rng.normal(size=(5, 6)) for foot in FEET})
+    links = [link for link in robot.links if link.name not in FEET]
+    above = Machine.build(links, [j for j in robot.joints if j.b not in FEET], gravity=robot.gravity)
+    felt = {}
+    for foot in FEET:
+        ankle = next(j.a.body for j in robot.joints if j.b == foot)
+        free = Joint(name=foot, kind="floating", a="ground", b=foot)
+        sole = Machine.build([link for link in robot.links if link.name == foot], [free])
+        own = Motion(
+            motion.t, *np.zeros((3, 5, 0)), body_motion(robot, motion, foot), wrenches={foot: motion.wrenches[foot]}
+        )
+        f, m = np.split(inverse_dynamics(sole, own, rows="base"), 2, axis=1)  # what the ankle does to the foot
+        (R, p), (S, o) = (body_pose(robot, motion.q, name) for name in (foot, ankle))
+        f, m = (np.einsum("nij,nj->ni", R, x) for x in (f, m))
+        m = m + np.cross(p - o, f)
+        felt[ankle] = -np.hstack([np.einsum("nji,nj->ni", S, x) for x in (f, m)])
+    kept = [robot.coordinates.index(c) for c in above.coordinates]
+    half = Motion(motion.t, motion.q[:, kept], motion.qd[:, kept], motion.qdd[:, kept], motion.base, wrenches=felt)
+    whole = inverse_dynamics(robot, motion, rows="base")
+    assert np.abs(inverse_dynamics(above, half, rows="base") - whole).max() < 1e-10 * np.abs(whole).max()
+    assert base_parameters(above).count == base_parameters(robot).count - 14 == 80
 
 
 def test_it_is_as_tall_as_the_paper_says() -> None:

@@ -10,9 +10,7 @@ from scipy.stats import t as student_t
 from veridyn.observe.consistency.findings import SEVERAL
 from veridyn.papers.buggy.observers import COURSE_SIGMA, QUANTITIES
 from veridyn.papers.buggy.page_sections import (
-    CURVE_POINTS,
     INPUT_LEAD,
-    OTHER,
     PRINTED_LEAD,
     coarse_blocks,
     coarse_lead,
@@ -23,7 +21,9 @@ from veridyn.papers.buggy.page_sections import (
     printed_blocks,
     replay,
     run_blocks,
+    traced,
 )
+from veridyn.papers.buggy.state_figures import CURVE_POINTS, OTHER, STATES
 from veridyn.papers.buggy.study import (
     FULL,
     GYRO_BIAS,
@@ -42,6 +42,7 @@ from veridyn.report.plots import Plot, Series, curves
 from veridyn.studies.result import Result
 
 KINDS = {"straight": "Straight on (Table 5)", "circular": "Circle (Table 6)"}
+ASIDE = ("y", "yd", "yaw", "yaw_rate")  # quantities that a symmetric vehicle would have nothing of
 NEES_BAND = (0.75, 1.25)
 LEVEL = 0.95  # of the interval of a mean NEES, which decides nothing where it is wider than the band
 
@@ -64,7 +65,7 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
             "The true buggy, the best observer's estimate of it, and the model left to itself, whose tyres resist twice as much.",
         ),
         *(Section(KINDS[kind], run_blocks(kind, run), _lead(study)) for kind, run in study.runs.items()),
-        Section("Hubs that are not straight", _misaligned(study), "Course over ground is not yaw."),
+        Section("Hubs that are not straight", [*_misaligned(study), _aside(study)], "Course over ground is not yaw."),
         Section("Without GPS", _outage(study), _outage_lead(study)),
         Section("Three turns over uneven ground (Table 7)", ground_blocks(study.ground), ground_lead(study.ground)),
         Section("With a receiver of a metre (Table 8)", coarse_blocks(study.ground), coarse_lead(study.ground)),
@@ -153,6 +154,11 @@ def _misaligned(study: BuggyStudy) -> list[Block]:
         f"the yaw, is {number(best, 2)} mrad off."
     )
     return [Text(text)]
+
+
+def _aside(study: BuggyStudy) -> Figure:
+    shown = {label: state for label, state in STATES.items() if label in ASIDE}
+    return traced("Estimates and errors, first log (Figs. 36, 38, 47 and 48)", study.misaligned, shown)
 
 
 def _outage_lead(study: BuggyStudy) -> str:

@@ -1,4 +1,4 @@
-"""Sections of the buggy's report: Tables 5 to 8 of paper 003 beside the thesis', Fig. 24, the ways over the ground, errors with bands."""
+"""Sections of the buggy's report: Tables 5 to 8 of paper 003 beside the thesis', Fig. 24, ways over the ground, states and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from veridyn.model.machine import Machine
 from veridyn.papers.buggy.ground import COARSE_GPS, START_M, START_RAD, SURVEY_SIGMA, GroundRun
 from veridyn.papers.buggy.machine import CONTACT, CORNERS
 from veridyn.papers.buggy.observers import QUANTITIES, UNITS, Scored
+from veridyn.papers.buggy.state_figures import CURVE_POINTS, STATES, error_plots, state_figure
 from veridyn.papers.buggy.study import LARGEST, TABLES, BuggyRun, BuggyStudy
+from veridyn.papers.buggy.tracking import SKIP
 from veridyn.papers.buggy.trials import (
     NAMES,
     PRESSURE_SIGMA,
@@ -34,16 +36,6 @@ OTHERS = {
     "error_ekf_28": "28 states",
     "force_alone": "corrected by forces alone",
     "force": "by place, velocity and force",
-}
-STATES = {  # the fourteen quantities of Tables 5 and 6
-    "x": "base.x",
-    "y": "base.y",
-    "xd": "base.vx",
-    "yd": "base.vy",
-    **{f"wheel_angle {c}": f"spin_{c}" for c in CORNERS},
-    **{f"wheel_speed {c}": f"spin_{c}_dot" for c in CORNERS},
-    "yaw": "base.yaw",
-    "yaw_rate": "base.wz",
 }
 REAL_DRIVE = {  # rms and largest errors of the thesis on its real drive, against its sensors: Table 7, then Table 8
     "x": ((0.0080, 0.1191), (0.0706, 0.4301)),
@@ -104,11 +96,7 @@ def run_blocks(kind: str, run: BuggyRun) -> list[Block]:
     return [
         table_of(columns, caption, strong=(6,)),
         table_of({word: of(name) for name, word in OTHERS.items()}, others),
-        Figure(
-            error_plots(run.scores["ekf"][0], run.scores["error_ekf"][0], STATES),
-            "Errors, first log",
-            "All fourteen quantities. Shaded: what the best observer says of itself, ±1.96 σ.",
-        ),
+        traced("Estimates and errors, first log", run),
         Figure(
             sawtooth(run.scores),
             "Variance of x between fixes (Fig. 24)",
@@ -117,9 +105,11 @@ def run_blocks(kind: str, run: BuggyRun) -> list[Block]:
     ]
 
 
-def error_plots(score: Scored, other: Scored, states: Mapping[str, str]) -> list[Plot]:
-    """Errors of states by the names of their quantities."""
-    return [error_plot(score, other, state, *label.split(" ")) for label, state in states.items()]
+def traced(title: str, run: BuggyRun, states: Mapping[str, str] = STATES) -> Figure:
+    """States along the first log, above the errors of the best observer and of the errorEKF: Figs. 35 to 62."""
+    true = run.truth.reduced(run.example.system.model)[SKIP:]
+    best, other = (run.scores[name][0] for name in ("ekf", "error_ekf"))
+    return state_figure(title, true, run.plain_score, best, {WORDS["error_ekf"]: other}, states)
 
 
 def sawtooth(scores: Mapping[str, Sequence[Scored]]) -> list[Plot]:
@@ -128,8 +118,8 @@ def sawtooth(scores: Mapping[str, Sequence[Scored]]) -> list[Plot]:
     for name, word in WORDS.items():
         score = scores[name][0]
         last = score.t >= score.t[-1] - SAWTOOTH_S
-        variance = np.square(score.of("base.x")[1][last])
-        plots.append(curves(f"{word}: variance of x", [Series(word, score.t[last], variance)], "time, s", "m²"))
+        variance = np.square(1e3 * score.of("base.x")[1][last])
+        plots.append(curves(f"{word}: variance of x", [Series(word, score.t[last], variance)], "time, s", "mm²"))
     return plots
 
 
@@ -243,8 +233,7 @@ def _ground_tables(scores: Mapping[str, Scored], table: int, caption: str, after
 RIM = 12  # corners of a wheel
 RING = 24  # corners of a band
 CROSS = 0.25  # m, half the width of a fix
-OTHER = 3  # the colour of another observer
-CURVE_POINTS, FRAMES, FIXES = 900, 120, 25
+FRAMES, FIXES = 120, 25
 MAGNIFIED = 500.0  # bands in the scene: a millimetre cannot be seen beside a vehicle
 
 
@@ -352,24 +341,4 @@ def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
         scene(run.truth.t[at], layers, "the circle", view=(-60.0, 30.0)),
         "The true vehicle, the observed one on top of it, and the model left behind; crosses are fixes of the receiver as they come in, "
         f"the ring is where the observer says it may be, {MAGNIFIED:g} times as wide.",
-    )
-
-
-def error_plot(score: Scored, other: Scored, state: str, quantity: str, corner: str = "") -> Plot:
-    """The error of a state along a drive: the best observer's with its band, and another's behind it. `corner`: of which wheel it is."""
-    error, sigma = score.of(state)
-    seen = slice(None, None, max(1, len(score.t) // CURVE_POINTS))
-    rough, _ = other.of(state)
-    apart = slice(None, None, max(1, len(other.t) // CURVE_POINTS))
-    size = 1.1 * float(max(np.quantile(np.abs(rough), 0.99), np.abs(error).max()))
-    half = np.minimum(1.96 * sigma[seen], size)  # a band that is wider than the picture ends at its edge
-    return curves(
-        f"{f'{quantity} {corner}'.strip().replace('_', ' ')}, {UNITS[quantity]}",
-        [
-            Series("errorEKF", other.t[apart], rough[apart], colour=OTHER),
-            Series("best observer", score.t[seen], error[seen], style="thick", band=(-half, half), colour="estimate"),
-        ],
-        "time, s",
-        UNITS[quantity],
-        y_range=(-size, size),
     )

@@ -159,6 +159,7 @@ class BuggyStudy:
     seeds: tuple[int, ...]
     model: Machine
     runs: Mapping[str, BuggyRun]
+    misaligned: BuggyRun
     outages: Sequence[Outage]
     faults: Sequence[FaultRun]
     ground: GroundRun
@@ -208,7 +209,7 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
             figures |= one
         figures |= {f"rms_printed_{name}_{q}": score.rms(q) for name, score in printed.items() for q in QUANTITIES}
         figures |= real_time_factors(forms, truth, seed)
-    return BuggyStudy(extent, seeds, model, runs, lost, failed, uneven, braked, printed, figures)
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, braked, printed, figures)
 
 
 def observed(

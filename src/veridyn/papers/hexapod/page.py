@@ -40,7 +40,8 @@ MODELS = {"none": "no model", "prior": "a-priori model", "identified": "identifi
 WAYS = {
     "raw": "no filter",
     "time": f"low-pass in time, {CUTOFF:g} Hz",
-    "likelihood": "explicit DFT filter",
+    "markov": f"explicit DFT filter, the reference's {HARMONICS} harmonics",
+    "likelihood": "explicit DFT filter, cut-off by BIC",
     "periods": "explicit DFT filter, instruments from other periods",
 }
 FRICTION_LEAD = (
@@ -223,7 +224,9 @@ def _circle(study: HexapodStudy) -> Section:
                 ("identified with", *(f"leg {k}" for k in range(1, 7))), rows, "Prediction errors, rms, N.", left=(0,)
             ),
         ],
-        f"{len(WAYS)} models from the same log of the machine under control, tried on a circle of {TURN:g} turns a second.",
+        f"{len(WAYS)} models from the same log of the machine under control, tried on a circle of {TURN:g} turns a second. The paper "
+        "filters at the reference's harmonics; a machine whose drives stick and break loose moves at others, too, and with these alone "
+        "its model can predict worse than one behind a low-pass in time.",
     )
 
 
