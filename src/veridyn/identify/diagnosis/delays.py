@@ -39,6 +39,8 @@ from veridyn.model.motion import Motion
 PROBABLE = 2.0  # deviations: nineteen in twenty of normal noise are within
 FALSE_ALARM_RATE = DiagnosisSettings().false_alarm_rate  # of all rows of a log together
 HELD = 0.5  # of the clock's step: a sensor that averages or holds one is late by so much, and a corner between two samples looks so
+ALIKE_SIGMAS = 3.0  # by which delays of one clock differ at most, or by
+ALIKE_SHARE = 0.02  # of the delay, which the slopes of different joints resolve (chosen)
 SETTLED = 0.1  # deviations: a smaller step changes nothing
 
 
@@ -63,15 +65,41 @@ class Delays:
         return {c: self.seconds[c] for c in self.confirmed}
 
 
-def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Delays:
-    """The delays that fit best: found to first order, taken out, and found again."""
+def delays(
+    machine: Machine,
+    motions: Sequence[Motion],
+    rows: Sequence[str],
+    sampling: Sampling,
+    detail: Sampling | None = None,
+) -> Delays:
+    """The delays that fit best: found to first order, taken out, and found again.
+
+    Behind a filter long delays are found from afar; `detail`, the equations without it, then has them from there, and must confirm them:
+    a filter spreads what a force is at rest, where no equation holds, over the motion beside it.
+    """
+    found = _found(machine, motions, rows, sampling, {})
+    if detail is None or not sampling.filtering:
+        return found if detail is None else _found(machine, motions, rows, detail, {})
+    again = _found(machine, motions, rows, detail, found.kept)
+    return again if found.confirmed else replace(again, confirmed=())
+
+
+def _found(
+    machine: Machine,
+    motions: Sequence[Motion],
+    rows: Sequence[str],
+    sampling: Sampling,
+    start: Mapping[str, float],
+) -> Delays:
+    """Those of some equations, from a `start`."""
     e = evidence(machine, motions, rows, sampling, samples=FIRST_SAMPLES)
     names = _measured(e)
     if not names:
         return Delays(seconds={})
     equations = before = e.equations()
-    seconds, sigma = dict.fromkeys(names, 0.0), np.full(len(names), np.inf)
+    seconds, sigma = {c: start.get(c, 0.0) for c in names}, np.full(len(names), np.inf)
     shift, slopes = _late(e, equations, motions, rows, sampling, seconds)
+    equations = _taken_out(e, before, shift)
     clock = max(float(np.median(np.diff(m.t))) for m in motions)
     for turn in range(PASSES + 1):
         step, sigma = _step(e, equations, names, slopes)
@@ -194,7 +222,7 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
     return Replacement(
         kind="delay",
         where=FORCES if len(late.kept) == len(late.seconds) else f"force of {', '.join(named)}",
-        what="measured forces are late or early against the positions.",
+        what=_what(late),
         hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
         motion=replace(e.motion, forces=forces),
         estimated=len(late.kept),
@@ -202,6 +230,16 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
         expected="channels on one clock",
         found=", ".join(f"{c} {1e3 * d:.1f} ± {1e3 * late.sigma[c]:.1f} ms" for c, d in late.kept.items()),
     )
+
+
+def _what(late: Delays) -> str:
+    """What is wrong, in words: one delay of all forces is that of a clock, others are those of channels."""
+    seconds, sigma = np.array([*late.kept.values()]), max(late.sigma[c] for c in late.kept)
+    mean = float(seconds.mean())
+    alike = np.ptp(seconds) <= max(ALIKE_SIGMAS * sigma, ALIKE_SHARE * abs(mean))
+    if len(seconds) < 2 or len(seconds) < len(late.seconds) or not alike:
+        return "measured forces are late or early against the positions."
+    return f"measured forces are {'late' if mean > 0.0 else 'early'} against the positions, all by one delay."
 
 
 def _step(e: Evidence, equations: Equations, names: Sequence[str], slopes: Array) -> tuple[Array, Array]:

@@ -121,7 +121,9 @@ def judged(case: Case) -> Judgement:
     found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
     late = case.late
     if late is None and case.search_delays and not fast:
-        late = next(iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, detail)], failed)), None)
+        late = next(
+            iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, sampling, detail)], failed)), None
+        )
     apart = _apart(case, traced)
     found += suspicions(
         traced, seen, apart, case.limits, case.progress, fast=fast, late=late, settings=settings, failed=failed

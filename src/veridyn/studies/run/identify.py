@@ -206,7 +206,7 @@ def _identified(
 
 def _delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> Delays:
     """Those of the forces, in the equations that the judge looks at."""
-    return delays(machine, motions, rows, in_detail(machine, motions, rows, how))
+    return delays(machine, motions, rows, how, in_detail(machine, motions, rows, how))
 
 
 def _limits(work: Preparing) -> Mapping[str, tuple[float, float]]:
