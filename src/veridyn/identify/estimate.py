@@ -265,7 +265,8 @@ def identify(
     check_level(diagnose)
     how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
     chosen.check(machine, rows, how.correlated)
-    if how.sampling is None and not chosen.every_sample:
+    by_rule = how.sampling is None and not chosen.every_sample
+    if by_rule:
         # Behind a low-pass there is no noise left to weigh differences by.
         filters = how.device == "cpu" and not chosen.weighs_differences
         how = replace(how, sampling=default_sampling(machine, at_hand(motion), rows, filters=filters))
@@ -282,6 +283,7 @@ def identify(
             settings=diagnose if isinstance(diagnose, DiagnosisSettings) else DiagnosisSettings(level=diagnose),
             covariance=how.correlated,
             apart=lambda: problem.contradiction,
+            by_rule=by_rule,
             progress=progress,
         )
         judgement = judged(case)

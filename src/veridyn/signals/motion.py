@@ -70,9 +70,10 @@ class Signals:
     `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of one pass of
     the zero-phase Butterworth filter; "auto", the default, takes the cut-off from the spectrum of what is differentiated
     (:mod:`veridyn.signals.conditioning`) and filters only where noise would matter; None filters nothing. `derivative`: "compensated" or
-    "central". `measured_rates` False differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after
-    filtering; "auto", the default, cuts what the low-pass takes to settle off ends in motion, two periods of its cut-off at order 4, and
-    nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.conditioning`); 0 keeps every sample. `interpolation` brings
+    "central". `measured_rates` True takes q̇, q̈ and ω̇ as they are where they are measured; False, the default, differentiates positions.
+    `trim` seconds are cut at both ends, after filtering; "auto", the default, cuts what the low-pass takes to settle off ends in motion,
+    two periods of its cut-off at order 4, and nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.conditioning`); 0 keeps
+    every sample. `interpolation` brings
     channels to the common clock. `max_gap` (s) is the longest span without a sample that it may bridge, by default five steps of the
     channel. `inspection` "repair" reports what is found in the log and bridges spikes and short dropouts to zero from their neighbours,
     "report" bridges nothing, "off" is for logs that have been mended before. What is found and repaired is listed in the notes of the
@@ -97,7 +98,7 @@ class Signals:
     lowpass: float | Literal["auto"] | None = "auto"
     order: int = 4
     derivative: Method = "compensated"
-    measured_rates: bool = True
+    measured_rates: bool = False
     trim: Trim = "auto"
     interpolation: Literal["linear", "cubic", "pchip"] = "cubic"
     max_gap: float | None = None

@@ -241,7 +241,8 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     by more than three quanta, and noise makes its steps, or lies on them, and so many zeros do not come by chance: a slow signal
     that passes through zero keeps it for long, and of the runs that chance makes as many are zeros as other samples are. At an end of
     the record it must jump by more than any other step, since it does not come back: a command that is switched on has steps alike. A
-    signal that is often zero, in more than a hundredth of its samples, has none: it rests there.
+    signal that is often zero, in more than a hundredth of its samples, has none: it rests there. Zeros that begin the record, while sensors start,
+    need such a jump whatever the noise.
     """
     zero = x == 0.0
     hit = [(a, b) for a, b in runs(zero, 2) if b - a < REST_SAMPLES]
@@ -265,7 +266,7 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     def among_noise(a: int, b: int) -> bool:
         elsewhere = np.count_nonzero(zero) - (b - a + 1)
         chance = by_chance(x, a, b) * float(elsewhere + 1) / (len(x) + 2)
-        return jump(a, b) > resolved and (noisy or white_noise_beside(x, a, b)) and chance < RARE_RUNS
+        return a > 0 and jump(a, b) > resolved and (noisy or white_noise_beside(x, a, b)) and chance < RARE_RUNS
 
     return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 

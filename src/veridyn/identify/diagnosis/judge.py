@@ -57,8 +57,8 @@ class Case:
     deviations allow for correlated residuals. `apart`: how much more all rows together leave unexplained than each by itself.
     `logs`: those the motions were made from, where they are known; `of_log`: further checks of them by name; `inspected`: whether measured
     forces were looked at before. `limits`: coordinate → least and largest position that the model states. `given`: coordinates that were
-    measured. `late`: delays of forces, where they have been measured; None looks for them where everything is asked, and `search_delays`
-    False does not.
+    measured. `by_rule`: nobody chose these equations, so that others may be asked (:func:`in_detail`). `late`: delays of forces, where they
+    have been measured; None looks for them where everything is asked, and `search_delays` False does not.
     """
 
     fit: Fit
@@ -73,6 +73,7 @@ class Case:
     inspected: bool = False
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     given: tuple[str, ...] | None = None
+    by_rule: bool = False
     late: Delays | None = None
     search_delays: bool = True
     progress: Progress = silent
@@ -166,7 +167,7 @@ def _traced(case: Case) -> tuple[Fit, Sampling]:
     """The fit that is asked, of equations in detail where its own are not, and these equations; a robust one is asked as it is."""
     fit, how = case.fit.for_white_noise(), case.sampling
     rows = [r.row for r in fit.rows]
-    detail = in_detail(fit.described, case.motions, rows, how)
+    detail = in_detail(fit.described, case.motions, rows, how) if case.by_rule else how
     same = detail is how or (not how.filtering and how.decimate == 1 and dict(detail.zones) == dict(how.zones))
     if same or isinstance(case.method, Robust):
         return fit, detail

@@ -241,11 +241,16 @@ class SamplingSettings(StudySection):
     """Its order; that of the positions if left out."""
     decimate: int | Literal["auto"] = "auto"
     """One equation in so many is kept; auto: as many as are independent behind the filter, and four for each base parameter at least."""
-    dead_zone: Number | Literal["auto"] | dict[str, Number] = 0.0
+    dead_zone: Number | Literal["auto"] | dict[str, Number] = "auto"
     """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there; auto: chosen for
-    each joint with dry friction from its speeds in the training logs."""
+    each joint with dry friction from its speeds in the training logs; 0: none are left out."""
     trim: int = Field(default=0, ge=0)
     """Samples left out at both ends of each piece."""
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether filter, decimation and dead zones are left to the rule."""
+        return (self.filter, self.decimate, self.dead_zone) == ("same", "auto", "auto")
 
 
 class EstimatorSettings(StudySection):

@@ -139,7 +139,7 @@ def _identified(
     if study.values.standstill == "keep" and not how.dead_zone:
         warn_of_rest(machine, training)
     rows = [machine.rows[r] for r in machine.select_rows(study.rows)]
-    late = Delays(seconds={}) if study.clock.delays == "ignore" else _delays(machine, plain(training), rows, how)
+    late = Delays(seconds={}) if study.clock.delays == "ignore" else _delays(study, machine, plain(training), rows, how)
     if study.clock.delays == "correct" and late.confirmed:
         training, validation = (work.moved(part, late) for part in (training, validation))
         how, later = work.samplings(training, validation, lowpass)
@@ -188,6 +188,7 @@ def _identified(
             inspected=True,
             limits=_limits(work),
             given=work.given,
+            by_rule=study.sampling.by_rule,
             late=late if study.clock.delays == "report" else None,
             search_delays=False,
             progress=progress,
@@ -204,9 +205,13 @@ def _identified(
     return IdentifyRun(result, machine, work.model_file, *filtered, *said, inputs, trust, loops, left_out, ladder)
 
 
-def _delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> Delays:
+def _delays(
+    study: IdentifyFile, machine: Machine, motions: Sequence[Motion], rows: Sequence[str], how: Sampling
+) -> Delays:
     """Those of the forces, in the equations that the judge looks at."""
-    return delays(machine, motions, rows, how, in_detail(machine, motions, rows, how))
+    return delays(
+        machine, motions, rows, how, in_detail(machine, motions, rows, how) if study.sampling.by_rule else None
+    )
 
 
 def _limits(work: Preparing) -> Mapping[str, tuple[float, float]]:
