@@ -233,6 +233,7 @@ def verbs(p: dict[str, Any]) -> dict[str, dict[str, Any]]:
         },
         "explain": {"machine": robot, "name": "ZZ_rod"},
         "find_mistakes": {"e": i.evidence(robot, [motion], ["hinge"], i.Sampling())},
+        "friction_rivals": {"rivals": {"as it is": robot}, "motion": motion},
         "friction_ladder": {"machine": robot, "motion": motion, "terms": ("viscous",)},
         "identify_fleet": {"machine": robot, "motions": {"a": motion, "b": motion}},
         "observation": {"machine": robot, "motion": motion},

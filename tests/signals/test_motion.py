@@ -83,14 +83,14 @@ def test_the_low_pass_is_for_positions_and_not_for_forces():
     assert np.array_equal(found.forces[:, 0], noisy["force.q1"].values[inside])
 
 
-def test_measured_rates_are_used_unless_told_otherwise():
+def test_measured_rates_are_used_where_they_are_asked_for():
     given = with_units(log(**{"qd.q1": np.full(len(T), 7.0), "qdd.q2": np.full(len(T), 9.0)}), **{"qd.q1": "rad/s"})
     given = with_units(given, **{"qdd.q2": "m/s^2"})
-    found = motion(arm(), given)
+    found = motion(arm(), given, Signals(measured_rates=True))
     assert np.array_equal(found.qd[:, 0], np.full(len(T), 7.0))
     assert np.allclose(found.qdd[:, 0], 0.0, atol=1e-9)  # the derivative of the measured speed
     assert np.array_equal(found.qdd[:, 1], np.full(len(T), 9.0))
-    own = motion(arm(), given, Signals(measured_rates=False))
+    own = motion(arm(), given)
     assert np.abs(own.qd[:, 0]).max() < 2.0 and np.abs(own.qdd[:, 1]).max() < 20.0
 
 

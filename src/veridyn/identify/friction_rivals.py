@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution, solve
@@ -98,6 +99,7 @@ class FrictionChoice:
         return "\n".join([head, *(f"  {one.summary()}" for one in self.rivals)])
 
 
+@checked
 def friction_rivals(
     rivals: Mapping[str, Machine],
     motion: Motion | Sequence[Motion],

@@ -240,9 +240,9 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
     by more than three quanta, and noise makes its steps, or lies on them, and so many zeros do not come by chance: a slow signal
     that passes through zero keeps it for long, and of the runs that chance makes as many are zeros as other samples are. At an end of
-    the record it must jump by more than any other step, since it does not come back: a command that is switched on has steps alike. A
-    signal that is often zero, in more than a hundredth of its samples, has none: it rests there. Zeros that begin the record, while sensors start,
-    need such a jump whatever the noise.
+    the record it must jump by more than any other step, since it does not come back (a command that is switched on has steps alike); noise
+    counts at the end alone, since sensors start with zeros. A signal that is often zero, in more than a hundredth of its samples, has none:
+    it rests there.
     """
     zero = x == 0.0
     hit = [(a, b) for a, b in runs(zero, 2) if b - a < REST_SAMPLES]

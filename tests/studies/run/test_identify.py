@@ -127,7 +127,7 @@ def test_rows_drop_spans_of_their_own_over_several_logs(tmp_path: Path) -> None:
         tmp_path,
         ("[training.csv]", logs),
         ("[validation.csv]", "[{file: validation.csv, share: [0.5, 1]}]"),
-        ("{lowpass: 8}", "{lowpass: 8, trim: 0}"),
+        ("{lowpass: 8}", "{lowpass: 8, trim: 0}\nsampling: {dead_zone: 0}"),
     )
     samples = {r.row: r.samples for r in found.study.fit.rows}
     step = 14  # 200 Hz over the rate at which noise behind a low-pass at 8 Hz is white, 1.796 · 8 Hz
@@ -144,7 +144,7 @@ def test_slow_samples_are_fitted_and_fast_ones_judge(tmp_path: Path) -> None:
         tmp_path,
         ("[training.csv]", halves[0]),
         ("[validation.csv]", halves[1]),
-        ("{lowpass: 8}", "{lowpass: 8, trim: 0.5}"),
+        ("{lowpass: 8}", "{lowpass: 8, trim: 0.5}\nsampling: {dead_zone: 0}"),
     )
     used = {name: found.study.traces[name].used.all(axis=1) for name in ("training", "validation")}
     speed = np.linalg.norm(found.study.training.qd, axis=1)
@@ -164,7 +164,9 @@ def test_joints_at_rest_are_named_and_left_out_where_the_study_says_so(tmp_path:
         log["q3"] = np.where(rest, log["q3"][1400], log["q3"])
         log["tau3"] = np.where(rest, log["tau3"] + 2.0 * np.sin(3.0 * log["t"]), log["tau3"])
         del log["qd1"], log["qd2"], log["qd3"]
-    bench.study = "\n".join(line for line in bench.study.splitlines() if "qd." not in line) + "\n"
+    bench.study = (
+        "\n".join(line for line in bench.study.splitlines() if "qd." not in line) + "\nsampling: {dead_zone: 0}\n"
+    )
     frozen = r"'q\.q3': it is frozen in 1 span"  # it stops at speed
     with pytest.warns(DataWarning, match=frozen), pytest.warns(DataWarning, match=r"(?s)joints stand still.*q3 \d+ %"):
         kept = run(tmp_path, ("accept:", "checks: false\naccept:"), bench=bench)
