@@ -330,7 +330,7 @@ def test_a_coarse_noisy_force_that_stands_still_once_is_stopped():
 
 
 def test_a_force_that_freezes_while_its_joint_moves_is_named_by_the_joint() -> None:
-    """`make fuzz SEED=54701`: between noise it looked like a rest, though its joint moved, and moved parameters by ten deviations."""
+    """Between noise a freeze may look like a rest; where positions are logged, they say whether the machine rests."""
     t, missed = np.arange(600) / 200.0, 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
