@@ -80,8 +80,7 @@ def delays(
     found = _found(machine, motions, rows, sampling, {})
     if detail is None or not sampling.filtering:
         return found if detail is None else _found(machine, motions, rows, detail, {})
-    again = _found(machine, motions, rows, detail, found.kept)
-    return again if found.confirmed else replace(again, confirmed=())
+    return _found(machine, motions, rows, detail, found.kept) if found.confirmed else found
 
 
 def _found(
