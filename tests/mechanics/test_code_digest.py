@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from veridyn.errors import ModelError
 from veridyn.mechanics import compiled as compiling
 from veridyn.mechanics.code_digest import code_digest
 from veridyn.mechanics.compiled import fields
@@ -47,7 +48,7 @@ def top(address, n=3):
 """
 
 
-def digest(program: str, file: str = "a") -> str | None:
+def digest(program: str, file: str = "a") -> str:
     names: dict[str, Any] = {"__name__": "veridyn.mechanics.made_up"}
     exec(compile(textwrap.dedent(program), file, "exec", dont_inherit=True), names)  # noqa: S102  a module of its own
     return code_digest(names["top"], fields)
@@ -68,7 +69,7 @@ def digest(program: str, file: str = "a") -> str | None:
 )
 def test_what_changes_the_machine_code_counts(old: str, new: str) -> None:
     changed = PROGRAM.replace(old, new)
-    assert changed != PROGRAM and digest(changed) != digest(PROGRAM) is not None
+    assert changed != PROGRAM and digest(changed) != digest(PROGRAM)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,20 @@ def test_a_docstring_does_not_count() -> None:
     assert digest(with_one) == digest(with_one.replace("One.", "Another."))
 
 
-def test_what_cannot_be_described_has_no_digest() -> None:
-    program = PROGRAM.replace("TABLE = np.arange(3.0)", "TABLE = [object()]")
-    assert digest(program) is None
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("TABLE = np.arange(3.0)", "TABLE = [object()]", "[<object object"),
+        ("TABLE = np.arange(3.0)", "class TABLE: pass", "TABLE"),
+        ("@core\ndef deepest", "def deepest", "deepest"),
+    ],
+)
+def test_what_cannot_be_described_is_named(old: str, new: str, named: str) -> None:
+    """The function that was to be kept, the value, and the function that refers to it."""
+    with pytest.raises(ModelError) as error:
+        digest(PROGRAM.replace(old, new))
+    (fault,) = error.value.faults
+    assert fault.where == "veridyn.mechanics.made_up.top" and named in fault.found and "below" in fault.found
 
 
 def test_functions_that_call_each_other_have_a_digest() -> None:
@@ -107,7 +119,7 @@ def test_functions_that_call_each_other_have_a_digest() -> None:
     def top(n):
         return even(n)
     """
-    assert digest(program) is not None
+    assert digest(program)
 
 
 def test_intrinsics_count_by_their_source(monkeypatch: pytest.MonkeyPatch) -> None:

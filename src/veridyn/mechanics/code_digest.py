@@ -26,16 +26,25 @@ SCALARS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 class NotDescribed(Exception):
     """A value that code refers to and whose content cannot be written down."""
 
+    def __init__(self, value: object, code: python_types.CodeType) -> None:
+        super().__init__(f"{value!r}, to which {code.co_qualname} refers")
 
-def code_digest(function: Callable[..., Any], fields_of: Callable[[type], dict[str, Any]]) -> str | None:
-    """SHA-256 of a function and of all that it calls; None where something that it refers to cannot be described.
+
+def code_digest(function: Callable[..., Any], fields_of: Callable[[type], dict[str, Any]]) -> str:
+    """SHA-256 of a function and of all that it calls; a ModelError names the function that refers to what cannot be described.
 
     `fields_of` gives the fields of a class of records, as compiled code sees them.
     """
     try:
         text = "\n".join(_Description(fields_of).of_function(function))
-    except NotDescribed:
-        return None
+    except NotDescribed as error:
+        raise ModelError(
+            "this function cannot be compiled: its code is kept by what it is made of, which cannot be described.",
+            where=f"{function.__module__}.{function.__qualname__}",
+            expected="numbers, texts, tuples, arrays, records, compiled functions, or names of other packages",
+            found=f"{error}",
+            hint="Hand the value over as an argument, or compile the function without keeping its code.",
+        ) from None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -95,7 +104,7 @@ class _Description:
         elif isinstance(value, type):
             yield from self._of_class(value, code)
         else:
-            yield from self._of_object(value)
+            yield from self._of_object(value, code)
 
     def _of_module(self, module: python_types.ModuleType, code: python_types.CodeType) -> Iterator[str]:
         yield f"module {module.__name__}"
@@ -110,7 +119,7 @@ class _Description:
         if hasattr(kind, "_fields"):
             yield from self._of_record(kind)
         elif _is_own(kind.__module__):
-            raise NotDescribed
+            raise NotDescribed(kind, code)
 
     def _of_record(self, kind: Any) -> Iterator[str]:
         try:
@@ -123,18 +132,18 @@ class _Description:
             if isinstance(field, type) and hasattr(field, "_fields"):
                 yield from self._of_record(field)
 
-    def _of_object(self, value: Any) -> Iterator[str]:
+    def _of_object(self, value: Any, code: python_types.CodeType) -> Iterator[str]:
         if isinstance(value, types.Type | np.dtype):
             yield repr(value)
             return
         function = getattr(value, "_defn", value)  # numba's intrinsics: functions that write machine code
         module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
         if not isinstance(module, str) or not isinstance(name, str):
-            raise NotDescribed
+            raise NotDescribed(value, code)
         yield f"{module}.{name}"
         if _is_own(module):
             if function is value:
-                raise NotDescribed
+                raise NotDescribed(value, code)
             yield f"written by {source_meaning(module)}"
 
 

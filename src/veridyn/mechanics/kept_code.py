@@ -20,7 +20,7 @@ from numba.core import compiler, config, serialize
 from veridyn.errors import Fault
 from veridyn.mechanics.code_digest import code_digest
 from veridyn.symbolic.cache import Stored, folder, keep, key_of, load
-from veridyn.symbolic.sources import note_sources, source_digest, source_meaning
+from veridyn.symbolic.sources import source_meaning
 from veridyn.symbolic.trust import refuse
 
 COMPILING = ("veridyn.mechanics.compiled", "veridyn.mechanics.kept_code")  # how code is made and kept
@@ -40,8 +40,8 @@ class KeptCode:
     """The cache of one function, as numba's dispatcher asks for it; an object of the store for each signature.
 
     The name of an object is a digest of the function and of all that it calls, of the signature, the processor, the versions of all
-    compilers, and of how this package uses them. Where the function refers to what cannot be described, all sources that it can depend on
-    stand for it. A closure is made again and again, with other values: its code is not kept.
+    compilers, and of how this package uses them. A function that refers to what cannot be described is an error. A
+    closure is made again and again, with other values: its code is not kept.
     """
 
     def __init__(self, function: Callable[..., Any], fields_of: Callable[[type], dict[str, Any]]) -> None:
@@ -49,7 +49,6 @@ class KeptCode:
         self._fields_of = fields_of
         self._enabled = True
         self._made_of: str | None = None
-        note_sources(function.__module__)
 
     @property
     def cache_path(self) -> str | None:
@@ -63,7 +62,7 @@ class KeptCode:
         self._enabled = False
 
     def flush(self) -> None:
-        """Called before a function is compiled afresh, as after a change of a global value: from now on the sources do not stand for it."""
+        """Called before a function is compiled afresh, as after a change of a global value: what was described no longer stands for it."""
         self.disable()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -95,9 +94,7 @@ class KeptCode:
         function = self._function
         if not self._enabled or function.__closure__ is not None or not source_meaning(function.__module__):
             return None
-        self._made_of = self._made_of or code_digest(function, self._fields_of) or source_digest(function.__module__)
-        if self._made_of is None:
-            return None
+        self._made_of = self._made_of or code_digest(function, self._fields_of)
         settings = [repr(getattr(config, name, None)) for name in SETTINGS]
         versions = [numba.__version__, llvmlite.__version__, np.__version__, str(sys.implementation.cache_tag)]
         where = [function.__module__, function.__qualname__, *(source_meaning(name) for name in COMPILING)]
