@@ -278,6 +278,8 @@ SCALES: Mapping[str, Relation] = {
 ALL = {**DESCRIPTIONS, **SCALES}
 # Those that go different ways through the code; the others run in `make test-all`.
 QUICK = ("names in other letters", "second axis mirrored", "all")
+TWINS = ("names", "names swapped", "clock below zero", "first axis mirrored", "world turned about z", "lengths")
+MOST = tuple(n for n in ALL if n not in TWINS)
 
 
 def mostly_slow(names: Iterable[str], quick: Sequence[str] = QUICK) -> list[Any]:

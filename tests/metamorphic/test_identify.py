@@ -20,6 +20,8 @@ from metamorphic.machines import arm, recorded
 from metamorphic.relations import (
     ALL,
     DESCRIPTIONS,
+    MOST,
+    QUICK,
     Back,
     Related,
     Relation,
@@ -45,10 +47,9 @@ METHODS: dict[str, tuple[Callable[[Back], Any], float]] = {
     "robust": (lambda back: "robust", SEARCH),
     "iv": (lambda back: vd.estimators.Instrumental(reference="measured"), OTHER_ORDER),
     "gauss_markov": (lambda back: "gauss_markov", SEARCH),
-    "oe": (lambda back: vd.estimators.OutputError(horizon=1.0), SEARCH),
+    "oe": (lambda back: vd.estimators.OutputError(horizon=back.time, friction_speed=0.05 / back.time), SEARCH),
 }
-# Steps of a search by simulation, delays, speeds and limits that a diagnosis looks at are numbers of machines of this size, in s and rad/s:
-# times do not scale there.
+# Delays, speeds and limits that a diagnosis looks at are numbers of machines of this size, in s and rad/s: times do not scale there.
 WITHOUT_TIMES = [*DESCRIPTIONS, "lengths", "masses"]
 FEW = ("names in other letters", "second axis mirrored", "masses")
 
@@ -63,7 +64,7 @@ def motion() -> vd.Motion:
     return vd.motion(arm(), recorded())
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", mostly_slow(ALL, MOST))
 def test_a_log_described_another_way(name: str) -> None:
     machine, log, back = ALL[name](arm(), recorded())
     check_fit(first(), vd.identify(machine, log), back, OTHER_ORDER if name in OTHER_NUMBERS else ROUNDING)
@@ -75,15 +76,17 @@ def test_branches_described_another_way(name: str) -> None:
     check_fit(first(3), vd.identify(machine, log), back, OTHER_ORDER)
 
 
-@pytest.mark.parametrize("name", mostly_slow(WITHOUT_TIMES, FEW[1:]))
+@pytest.mark.parametrize("name", mostly_slow(ALL, QUICK[1:]))
 @pytest.mark.parametrize("method", list(METHODS)[1:])
 def test_other_methods(method: str, name: str) -> None:
     machine, log, back = ALL[name](arm(), recorded())
     how, tolerance = METHODS[method]
-    check_fit(first(2, method), vd.identify(machine, log, how(back)), back, tolerance)
+    fit = vd.identify(machine, log, how(back))
+    # Of output error, whose rows are coordinates in rad, the note on noisy positions does not scale; what it says is not compared.
+    check_fit(first(2, method), _without_notes(fit, first(2, method)) if method == "oe" else fit, back, tolerance)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", mostly_slow(ALL, MOST))
 def test_the_motion_of_a_log(name: str) -> None:
     """Positions, rates, accelerations and forces scale with their dimensions; the clock moves and scales."""
     machine, log, back = ALL[name](arm(), recorded())

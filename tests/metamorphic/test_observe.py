@@ -12,7 +12,7 @@ import veridyn as vd
 from metamorphic.comparing import largest
 from metamorphic.formats import FORMATS, in_other_units
 from metamorphic.machines import Array, arm, observed
-from metamorphic.relations import ALL, DESCRIPTIONS, QUICK, SCALES, Back, mostly_slow, rebuilt
+from metamorphic.relations import ALL, DESCRIPTIONS, MOST, QUICK, SCALES, Back, mostly_slow, rebuilt
 from veridyn.observe.observation import Observation
 
 SAME = Back()
@@ -76,14 +76,16 @@ def first(method: str, chosen: str) -> Observation:
     return vd.observe(arm(observed=True), observed(), method, settings)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", mostly_slow(ALL, MOST))
 def test_a_log_described_another_way(name: str) -> None:
     machine, log, back = ALL[name](arm(observed=True), observed())
     tolerance = ROUNDING if back.time == 1.0 else ITERATED
     check_states(first("ekf", "given"), vd.observe(machine, log, "ekf", given(back)), back, tolerance)
 
 
-@pytest.mark.parametrize("name", mostly_slow([*DESCRIPTIONS, "lengths", "masses"], (*QUICK, "clock", "masses")))
+@pytest.mark.parametrize(
+    "name", mostly_slow([*DESCRIPTIONS, "lengths", "masses"], ("names in other letters", "clock", "masses"))
+)
 def test_the_defaults(name: str) -> None:
     """Noise and model error are chosen alike.
 
@@ -100,7 +102,7 @@ def test_other_filters(method: str, name: str) -> None:
     check_states(first(method, "given"), vd.observe(machine, log, method, given(back)), back, NARROW)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", mostly_slow(FORMATS, ("csv", "mdf")))
 def test_a_file_of_any_format(form: str, tmp_path: Path) -> None:
     """The same doubles."""
     log = FORMATS[form](observed(), tmp_path)

@@ -12,7 +12,7 @@ import veridyn as vd
 from metamorphic.comparing import largest
 from metamorphic.formats import in_other_units
 from metamorphic.machines import INERTIA, NOISE, RATE, arm, log_of, recorded, sweep
-from metamorphic.relations import ALL, Back, Related, mostly_slow, rebuilt
+from metamorphic.relations import ALL, MOST, Back, Related, mostly_slow, rebuilt
 from veridyn.identify.payload import LoadEstimate, carrying, load_estimate, with_payload
 from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS, from_centre
 
@@ -83,7 +83,7 @@ def test_another_name_of_the_load() -> None:
     check_load(first(), load_estimate(fit, "2", "荷物", empty=bare), SAME, ROUNDING)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", mostly_slow(ALL, MOST))
 def test_forces_of_a_known_load(name: str) -> None:
     """The load as a wrench on the body and as a part of the body are one thing in every description."""
     machine, log, back = ALL[name](arm(), loaded())

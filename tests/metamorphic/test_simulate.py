@@ -70,7 +70,7 @@ def first(method: str = "fixed") -> vd.Experiment:
     return released(arm(), Back(), METHODS[method][0](Back()))
 
 
-@pytest.mark.parametrize("name", mostly_slow(ALL, (*QUICK, "joints reordered", "world turned")))
+@pytest.mark.parametrize("name", mostly_slow(ALL, (*QUICK, "world turned")))
 @pytest.mark.parametrize("method", METHODS)
 def test_a_machine_described_another_way(method: str, name: str) -> None:
     machine, _, back = ALL[name](arm(), recorded())
