@@ -278,10 +278,9 @@ def test_as_many_lags_are_given_as_are_asked_for() -> None:
 @pytest.mark.parametrize("rests", [0.0, 0.1, 0.3])
 def test_samples_near_standstill_of_a_log_are_left_out(rests: float) -> None:
     """Noise with a memory makes differences weigh most, and so each sample in which friction has the wrong sign: −28 to −258 deviations."""
-    every, machine = [], bar.machine()
-    for seed in range(6):
-        motion = vd.motion(machine, bar.log(seed, rests))
-        every.append(bar.scores(identify(machine, motion, GaussMarkov(order=8))))
+    machine = bar.machine()
+    motions = [vd.motion(machine, bar.log(seed, rests)) for seed in range(6)]
+    every = [bar.scores(identify(machine, motion, GaussMarkov(order=8))) for motion in motions]
     assert np.abs(every).max() < 3.5  # of 18 normal numbers one in a hundred times more
-    whole = identify(machine, motion, GaussMarkov(order=8), settings=IdentifySettings(sampling=Sampling()))
+    whole = identify(machine, motions[-1], GaussMarkov(order=8), settings=IdentifySettings(sampling=Sampling()))
     assert bar.scores(whole)[list(whole.names).index("fs_hinge")] < -10.0
