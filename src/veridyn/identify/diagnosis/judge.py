@@ -178,7 +178,7 @@ def _traced(case: Case) -> tuple[Fit, Sampling]:
 def _apart(case: Case, traced: Fit) -> float:
     """How much more all rows leave together than each by itself; rows of few independent samples fit their own noise, and leave less than
     all together whatever they say."""
-    few = min((r.samples for r in case.fit.rows), default=0) < CONTRADICTING_SAMPLES * len(case.fit.values)
+    few = min((r.samples for r in traced.rows), default=0) < CONTRADICTING_SAMPLES * len(traced.values)
     correlated = case.settings.level == "fast" and isinstance(case.covariance, Hac)
     if few or correlated:
         return 1.0
