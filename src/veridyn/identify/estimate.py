@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, IdentificationError, Limit
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
-from veridyn.identify.diagnosis.judge import Case, judged
+from veridyn.identify.diagnosis.judge import Case, judgement_of
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.estimator import OLS, WLS, Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
@@ -286,7 +286,7 @@ def identify(
             by_rule=by_rule,
             progress=progress,
         )
-        judgement = judged(case)
+        judgement = judgement_of(case)
     return judgement.on(fit)
 
 

@@ -77,13 +77,13 @@ def delays(
     Behind a filter long delays are found from afar; `detail`, the equations without it, then has them from there, and must confirm them:
     a filter spreads what a force is at rest, where no equation holds, over the motion beside it.
     """
-    found = _found(machine, motions, rows, sampling, {})
+    found = _delays_of(machine, motions, rows, sampling, {})
     if detail is None or not sampling.filtering:
-        return found if detail is None else _found(machine, motions, rows, detail, {})
-    return _found(machine, motions, rows, detail, found.kept) if found.confirmed else found
+        return found if detail is None else _delays_of(machine, motions, rows, detail, {})
+    return _delays_of(machine, motions, rows, detail, found.kept) if found.confirmed else found
 
 
-def _found(
+def _delays_of(
     machine: Machine,
     motions: Sequence[Motion],
     rows: Sequence[str],

@@ -1,6 +1,6 @@
 """The judge of a fit of equations: every check there is, asked in one order, of whoever made the fit.
 
-    judgement = judged(Case(fit=fit, motions=motions, sampling=how, method=method));  fit = judgement.on(fit)
+    judgement = judgement_of(Case(fit=fit, motions=motions, sampling=how, method=method));  fit = judgement.on(fit)
 
 A :class:`Case` is what is judged and what is known beside it. Whoever has a log says what the log itself shows: its clocks, speeds measured
 beside positions, how loops closed (`of_log`). "fast" looks at some samples and at every measured force; "full" at all samples, delays,
@@ -102,7 +102,7 @@ class Judgement:
         return replace(fit, notes=(*fit.notes, *notes), findings=findings) if notes else fit
 
 
-def judged(case: Case) -> Judgement:
+def judgement_of(case: Case) -> Judgement:
     """What speaks against the data of a fit, or against the model they were fitted with."""
     settings, fit, motions = case.settings, case.fit.for_white_noise(), case.motions
     states = [state.name for state in fit.described.states]

@@ -52,7 +52,8 @@ class SamplingRule:
     def behind(self, low: Butterworth | None) -> SamplingRule:
         """The same rule with another filter of the equations; combinations are not counted again."""
         other = replace(self, filter=low)
-        vars(other)["combinations"] = self.combinations
+        if self.decimate == "auto":  # nothing else counts them
+            vars(other)["combinations"] = self.combinations
         return other
 
     def of(self, motions: Sequence[Motion]) -> Sampling:

@@ -17,7 +17,7 @@ from veridyn.errors import DataWarning, Fault, IdentificationError, Identificati
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.fit_check import assumes_uncorrelated, attempt
-from veridyn.identify.diagnosis.judge import Case, Judgement, in_detail, judged
+from veridyn.identify.diagnosis.judge import Case, Judgement, in_detail, judgement_of
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.replacements import omitted
 from veridyn.identify.estimator import in_formulation, with_tree_note
@@ -193,7 +193,7 @@ def _identified(
             search_delays=False,
             progress=progress,
         )
-        judgement = judged(case)
+        judgement = judgement_of(case)
         judgement = replace(judgement, failed=(*failed, *judgement.failed))
         result = replace(result, fit=judgement.on(result.fit, early))
         for text in judgement.failed:
