@@ -22,6 +22,7 @@ from docs.thesis_tables import ALONE_5, ALONE_6, ALONE_7, OBSERVERS
 
 from benchmarks.claims.foreign_buggy import observed
 from veridyn.errors import VeridynWarning
+from veridyn.inference.verdict import Verdict
 from veridyn.papers.buggy.chapter5 import error_figures, errors, table_drive, three_laps
 from veridyn.papers.buggy.ground import CAUGHT_S
 from veridyn.papers.buggy.observers import QUANTITIES, Scored
@@ -29,7 +30,7 @@ from veridyn.papers.buggy.page_sections import REAL_DRIVE, Pair, errors_of, tabl
 from veridyn.papers.buggy.state_figures import state_figure
 from veridyn.papers.buggy.study import LARGEST, TABLES
 from veridyn.papers.buggy.tracking import SKIP, BuggyTrack
-from veridyn.report.blocks import Key, Section, Verdict
+from veridyn.report.blocks import Key, Section
 from veridyn.report.page import page
 from veridyn.studies.result import Result
 

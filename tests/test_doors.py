@@ -18,8 +18,8 @@ from studies.closed_bench import ClosedBench, believed
 from veridyn.cli.app import app
 from veridyn.identify.diagnosis import judge
 from veridyn.identify.diagnosis.evidence import Evidence
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.result import Fit
+from veridyn.inference.finding import Mistake
 from veridyn.studies import load_study, run_identify
 
 LOWPASS = 8.0

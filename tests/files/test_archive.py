@@ -12,10 +12,10 @@ from veridyn.errors import DataError, FileError
 from veridyn.files.archive import load, save
 from veridyn.files.machine.write_parts import differences
 from veridyn.identify.base import base_parameters
-from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
+from veridyn.inference.error_measures import RowReport
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.graph import Body

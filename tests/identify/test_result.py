@@ -10,11 +10,11 @@ import pytest
 
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError
-from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.result import Estimate, Feasibility, Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance
+from veridyn.inference.error_measures import RowReport
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import coulomb
 from veridyn.model.graph import Body

@@ -18,13 +18,13 @@ from identify.undiagnosed import identify
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import generic_motion
-from veridyn.identify.error_measures import RowReport
 from veridyn.identify.payload import carrying
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import predicted, replay, validate
 from veridyn.identify.validation import Validation
+from veridyn.inference.error_measures import RowReport
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from report.browser import drive
-from veridyn.report.blocks import Block, Figure, Section, Table, Text, Verdict
+from veridyn.inference.verdict import Verdict
+from veridyn.report.blocks import Block, Figure, Section, Table, Text
 from veridyn.report.notebook import Display
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves

@@ -14,11 +14,12 @@ import veridyn as vd
 from live.chromium import Chromium
 from report.browser import drive
 from studies.small_arm import small_arm, small_study
+from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.motion import Motion
 from veridyn.report import running
-from veridyn.report.blocks import Section, Text, Verdict
+from veridyn.report.blocks import Section, Text
 from veridyn.report.page import identification_page, page
 from veridyn.report.running import FRAMES, frames_of, joint_gauges, replay_section, running_machine, running_section
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

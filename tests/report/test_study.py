@@ -16,12 +16,13 @@ import pytest
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder, LadderStep
 from veridyn.identify.selection import EliminationStep, Essential
+from veridyn.inference.finding import Mistake
+from veridyn.inference.verdict import Verdict
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.report.blocks import Table, Text, Verdict
+from veridyn.report.blocks import Table, Text
 from veridyn.report.insight import reduced_line, reduced_rows, reduced_section, reduced_table
 from veridyn.report.page import identification_page
 from veridyn.report.study import (

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from studies.small_arm import small_study
-from veridyn.identify.found_cause import CONTRADICTION, FoundCause
 from veridyn.identify.validation import Validation
-from veridyn.report.blocks import Verdict
+from veridyn.inference.finding import CONTRADICTION, FoundCause
+from veridyn.inference.verdict import Verdict
 from veridyn.report.verdict import verdict
 from veridyn.studies.identification import IdentificationStudy
 

@@ -12,8 +12,8 @@ import typer
 from veridyn.cli.output import Recorded, recorded
 
 if TYPE_CHECKING:
+    from veridyn.inference.verdict import Verdict
     from veridyn.progress import Progress
-    from veridyn.report.blocks import Verdict
     from veridyn.studies.result import Result, Run
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -25,7 +25,7 @@ from veridyn.model.single_track import car_described, prior_of, uncertain
 from veridyn.report import count, number, percent, unit_text, units_in
 
 if TYPE_CHECKING:
-    from veridyn.report.blocks import Verdict
+    from veridyn.inference.verdict import Verdict
     from veridyn.studies.identification import IdentificationStudy
     from veridyn.studies.result import Result
     from veridyn.studies.run.estimation import IdentifyRun

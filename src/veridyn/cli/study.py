@@ -13,8 +13,8 @@ import typer
 from veridyn.cli.output import Data, Recorded, Strict, loaded_study, recorded_study, variables
 
 if TYPE_CHECKING:
+    from veridyn.inference.verdict import Verdict
     from veridyn.progress import Progress
-    from veridyn.report.blocks import Verdict
     from veridyn.studies.config.study import Loaded
     from veridyn.studies.result import Result, Run
 

@@ -24,9 +24,9 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean
 from veridyn.files.access import read_arrays
 from veridyn.files.machine.load import parse_machine
-from veridyn.identify.error_measures import RowReport
-from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Feasibility
+from veridyn.inference.error_measures import RowReport
+from veridyn.inference.finding import FoundCause
 from veridyn.model.machine import Machine
 from veridyn.version import __version__
 

@@ -20,9 +20,9 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
+from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.lazy import above
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment

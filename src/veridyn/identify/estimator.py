@@ -21,7 +21,6 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, ModelError, VeridynError
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
-from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import OPEN_TYPICAL_SIZES, Solution, Weighting, solve
 from veridyn.identify.gains import check_load
@@ -30,8 +29,9 @@ from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import EquationStream, stream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Auto, Hac, IdentifySettings
-from veridyn.identify.statistics.agreement import Agreement
 from veridyn.identify.statistics.spectral import noise_covariance
+from veridyn.inference.agreement import Agreement
+from veridyn.inference.error_measures import RowReport
 from veridyn.model.coordinates import Rows
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine

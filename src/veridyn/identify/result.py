@@ -13,10 +13,10 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
-from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
+from veridyn.inference.error_measures import RowReport, relative_error, row_table, std_error
+from veridyn.inference.finding import FoundCause
 from veridyn.lazy import above
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Formulation
@@ -301,7 +301,7 @@ class Fit:
 
     @property
     def std_error(self) -> float:
-        """rms(r)/std(y) over the judged rows of one unit, the largest over units (:mod:`veridyn.identify.error_measures`)."""
+        """rms(r)/std(y) over the judged rows of one unit, the largest over units (:mod:`veridyn.inference.error_measures`)."""
         return std_error(self.rows)
 
     def well_identified(self, rule: Acceptance | None = None) -> tuple[str, ...]:

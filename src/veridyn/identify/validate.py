@@ -20,7 +20,6 @@ from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit
 from veridyn.identify.car_fit import CarFit, validate_car
 from veridyn.identify.drives.drive_method import Drives
-from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.log_runs import Hold, check_motions, cut, with_element_states
@@ -32,6 +31,7 @@ from veridyn.identify.regression.sampling import Sampling, measured_rows, with_d
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validation import Validation
+from veridyn.inference.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.mechanics.tree.recursion.inputs import complete_values

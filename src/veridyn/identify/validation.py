@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from veridyn.identify.error_measures import (
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.result import Fit
+from veridyn.inference.error_measures import (
     RowReport,
     relative_error,
     row_table,
@@ -15,15 +17,13 @@ from veridyn.identify.error_measures import (
     worst_judged,
     worst_measured,
 )
-from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.result import Fit
 from veridyn.lazy import above
 from veridyn.model.motion import Motion
 
 
 @dataclass(frozen=True, repr=False)
 class Validation:
-    """Errors of each row on another motion, by the two measures of :mod:`veridyn.identify.error_measures`.
+    """Errors of each row on another motion, by the two measures of :mod:`veridyn.inference.error_measures`.
 
     `by`: whether rows are forces, against those of inverse dynamics, what a simulation was compared in, coordinates as a rule, or sensors
     predicted from one sample to the next, those of a car.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.point_parts import MechanismParts
@@ -19,7 +20,7 @@ from veridyn.observe.observation import Observation, Virtual
 from veridyn.observe.observe import observe_with
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
 from veridyn.report import FILTER_WORDS, number, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves, innovation_plots, whiteness_plot
 from veridyn.report.running import animation_of_layers

@@ -7,7 +7,7 @@ that cannot be drawn the report and the warnings name the reason, and the report
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from scipy.spatial import QhullError
@@ -19,44 +19,6 @@ from veridyn.view.scene import Scene
 # What geometry and numbers can do to a picture: a degenerate hull, a decomposition that fails (a ValueError), a division by zero.
 # Others are defects of the program: the results are kept all the same (veridyn.cli.output), and the traceback is shown.
 DRAWING_ERRORS = (VeridynError, QhullError, ValueError, ArithmeticError)
-NAMED_FAULTS = 3  # that stand in a summary; the section about them has all
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`grade` is "good", "fair" or "poor"; the rest are sentences: what was found, and what it may and may not be used for."""
-
-    grade: str
-    headline: str
-    findings: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
-    may_not: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.grade not in ("good", "fair", "poor"):
-            raise VeridynError(
-                Fault("a verdict has no such grade.", where="grade", expected="good, fair or poor", found=self.grade)
-            )
-
-    def against(self, missed: Sequence[str] = (), faults: Sequence[str] = ()) -> Verdict:
-        """The same study with what speaks against it first: limits of its file that are missed, and possible faults of data or model.
-
-        With a missed limit it is poor, with a possible fault not good.
-        """
-        words, grade = [self.headline], self.grade
-        if faults:
-            n = len(faults)
-            words.append("A possible fault is named below." if n == 1 else f"{n} possible faults are named below.")
-            grade = "fair" if grade == "good" else grade
-        if missed:
-            n = len(missed)
-            words.append("A limit of the study is missed." if n == 1 else f"{n} limits of the study are missed.")
-            grade = "poor"
-        shown = faults if len(faults) <= NAMED_FAULTS + 1 else faults[:NAMED_FAULTS]
-        first = [f"Missed: {text}" for text in missed] + [f"Possible fault: {text}" for text in shown]
-        if len(shown) < len(faults):
-            first.append(f"{len(faults) - len(shown)} more possible faults stand below.")
-        return replace(self, grade=grade, headline=" ".join(words), findings=(*first, *self.findings))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.fleet import FEWEST, Fleet
+from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, measured, number, percent, unit_text
-from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text
 from veridyn.report.page import page
 from veridyn.report.plots import Axis, Curve, Plot, Tick, area, axis_over, bars, dots, heat, level, line
 from veridyn.studies.compare import APART, Comparison, Difference

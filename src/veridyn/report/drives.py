@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
+from veridyn.inference.verdict import Verdict
 from veridyn.report import listed, measured, number, percent, unit_text
-from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, Verdict, attempted
+from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, FRAMES

@@ -9,8 +9,9 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
+from veridyn.inference.verdict import Verdict
 from veridyn.report import measured, number, percent, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, frames_of

@@ -23,10 +23,10 @@ from markupsafe import Markup
 from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
 from veridyn.files.access import refuse_format, write_atomic
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.error_measures import RowReport
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
+from veridyn.inference.error_measures import RowReport
 from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

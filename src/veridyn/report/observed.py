@@ -12,11 +12,12 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.validation import Validation
+from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.observation import Observation
 from veridyn.report import FILTER_WORDS, count, listed, measured, number, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves, innovation_plots, thin, whiteness_plot
 from veridyn.report.running import ELLIPSOIDS, mechanism_animation

@@ -20,8 +20,9 @@ from markupsafe import Markup
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
+from veridyn.inference.verdict import Verdict
 from veridyn.report import like, measured, number, percent, superscript, unit_text, units_in
-from veridyn.report.blocks import Key, Listing, Section, Verdict
+from veridyn.report.blocks import Key, Listing, Section
 from veridyn.report.insight import insight, reduced_section
 from veridyn.report.plots import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
 from veridyn.report.running import replay_section, running_section

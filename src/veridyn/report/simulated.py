@@ -8,11 +8,12 @@ from typing import TypeVar
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.natural.steps.integrate import MechanismRun
 from veridyn.mechanics.single_track import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.report import count, listed, number, percent, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict, attempted
+from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, attempted
 from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS, mechanism_animation

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.friction_ladder import FrictionLadder
+from veridyn.inference.finding import Mistake
+from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, measured, number, percent, unit_text
-from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Code, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.page import identification_page, page
 from veridyn.report.plots import Series, curves
 from veridyn.report.verdict import verdict

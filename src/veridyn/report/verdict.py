@@ -9,10 +9,11 @@ import math
 
 import numpy as np
 
-from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
-from veridyn.identify.found_cause import CONTRADICTION
+from veridyn.inference.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
+from veridyn.inference.finding import CONTRADICTION
+from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, number, percent, unit_text
-from veridyn.report.blocks import Block, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Section, Table, Text
 from veridyn.studies.identification import IdentificationStudy
 
 SIMULATION_HEAD = ("coordinate", "unit", "% of std, validation", "training", "% of rms, validation", "rms error", "std")

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, row_unit
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import Essential
 from veridyn.identify.settings import Acceptance
 from veridyn.identify.validate import predicted
 from veridyn.identify.validation import Validation
+from veridyn.inference.error_measures import MIN_SIGNAL_TO_NOISE, row_unit
 from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined_clock

@@ -21,11 +21,11 @@ from veridyn.identify.diagnosis.position_noise import (
 )
 from veridyn.identify.diagnosis.structure import LATE_FORCE
 from veridyn.identify.estimate import identify
-from veridyn.identify.found_cause import FoundCause, Mistake
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.finding import FoundCause, Mistake
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion

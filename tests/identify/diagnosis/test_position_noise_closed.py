@@ -9,8 +9,8 @@ import veridyn as vd
 from studies.closed_bench import moved
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.position_noise import noise_bias, with_noise_as_cause
-from veridyn.identify.found_cause import CONTRADICTION, Mistake
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.inference.finding import CONTRADICTION, Mistake
 from veridyn.machines import palletizer
 from veridyn.model.motion import Motion
 

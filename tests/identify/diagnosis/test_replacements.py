@@ -29,9 +29,9 @@ from veridyn.identify.diagnosis.replacements import (
     find_mistakes,
     omitted,
 )
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import DiagnosisSettings
+from veridyn.inference.finding import Mistake
 from veridyn.mechanics.tree.elsewhere import ends_of, moved
 
 

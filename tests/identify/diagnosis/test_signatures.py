@@ -21,8 +21,8 @@ from veridyn.identify.diagnosis.questions import Answer, Questions
 from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signatures import deciding_recording, distinct, examine, most_likely, signature_mistakes
-from veridyn.identify.found_cause import UNEXPLAINED, Mistake
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.inference.finding import UNEXPLAINED, Mistake
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

@@ -24,8 +24,8 @@ from veridyn.identify.regression.workers import MadeMotions
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto
 from veridyn.identify.statistics import spectral as module
-from veridyn.identify.statistics.agreement import PartSums, agreement
-from veridyn.identify.statistics.noise_spectrum import Bands
+from veridyn.inference.agreement import PartSums, agreement
+from veridyn.inference.noise_spectrum import Bands
 
 Array = NDArray[np.float64]
 MEMORY = 0.9

@@ -9,7 +9,7 @@ from studies.bench_robot import Bench, robot
 from studies.small_arm import small_study
 from veridyn.errors import DataError, DataWarning, FileError, IdentificationWarning
 from veridyn.identify.estimator import disagreement
-from veridyn.identify.statistics.agreement import Agreement
+from veridyn.inference.agreement import Agreement
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.config.study import load_study

@@ -50,12 +50,12 @@ from veridyn.identify.estimator import OLS, WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.found_cause import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.identify.gains import estimated_gains
 from veridyn.identify.regression.sampling import SIGN_SIGMAS, SLOW_SPEED_RATIO, Sampling, speed_variance
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.identify.validate import predicted
+from veridyn.inference.finding import CONTRADICTION, UNEXPLAINED, Mistake
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

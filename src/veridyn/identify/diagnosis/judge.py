@@ -35,11 +35,11 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.sampling import Sampling, choose_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, DiagnosisSettings, Hac, IdentifySettings
+from veridyn.inference.finding import Mistake
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

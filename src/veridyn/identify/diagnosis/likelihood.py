@@ -3,7 +3,7 @@
     W φ + S c = y + e,   A_j(B) e_j = white noise of variance σ_j² in row j,   −2 log L = Σ_j n_j ln σ_j²
 
 A_j is an autoregression of the residual of row j (order by Akaike's criterion), from autocovariances of the noise: those of the residual,
-and what the fit has taken from it put back (:mod:`veridyn.identify.statistics.noise_spectrum`). A cause with columns S is a model of its
+and what the fit has taken from it put back (:mod:`veridyn.inference.noise_spectrum`). A cause with columns S is a model of its
 own: its noise is estimated with S in the regressor, lest a damage hide in its own noise, and its evidence is
 
     2 Δ log L = Σ_j n_j (ln σ_j² − ln σ_j²(S)),
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.score_test import Projected, squared
 from veridyn.identify.diagnosis.signature_samples import Samples
-from veridyn.identify.statistics.autoregression import autoregressions
-from veridyn.identify.statistics.noise_spectrum import Bands, band_sums, noise_spectrum
+from veridyn.inference.autoregression import autoregressions
+from veridyn.inference.noise_spectrum import Bands, band_sums, noise_spectrum
 
 Mask = NDArray[np.bool_]
 MAX_ORDER = 12  # of an autoregression; a longer memory is that of a slow process of low order

@@ -16,8 +16,8 @@ from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.diagnosis.replacements import DEGREES
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.result import Fit
+from veridyn.inference.finding import Mistake
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import loop_jacobian
 from veridyn.model.experiment import Experiment

@@ -23,10 +23,10 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.diagnosis.columns import TOGETHER_SAMPLES
 from veridyn.identify.diagnosis.evidence import FEW_SAMPLES
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.inference.finding import Mistake
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import loop_jacobian
 from veridyn.mechanics.tree.of_machine import takes_machine

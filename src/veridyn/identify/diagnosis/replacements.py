@@ -34,9 +34,9 @@ from veridyn.identify.diagnosis.delays import Delays, late_forces
 from veridyn.identify.diagnosis.evidence import FEW_STEP, SAMPLES, STRONG, Evidence, Replacement
 from veridyn.identify.diagnosis.geometry import LOOK, best_gravity, best_place, other_gearings
 from veridyn.identify.diagnosis.structure import LONGEST_LAG_SHARE
-from veridyn.identify.found_cause import CONTRADICTION, UNEXPLAINED, FoundCause, Mistake
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
+from veridyn.inference.finding import CONTRADICTION, UNEXPLAINED, FoundCause, Mistake
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

@@ -72,10 +72,10 @@ from veridyn.identify.diagnosis.trace_noise import (
     passed_variance,
 )
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA
-from veridyn.identify.found_cause import FoundCause, Mistake
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
+from veridyn.inference.finding import FoundCause, Mistake
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.resample import uniform_rate

@@ -18,10 +18,10 @@ from veridyn.identify.drives.drive_unknowns import GAINS
 from veridyn.identify.drives.friction_choice import Rung
 from veridyn.identify.drives.held_out import HeldOut, held_out
 from veridyn.identify.drives.undetermined import OpenDirection
-from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.result import Estimate, Fit
-from veridyn.identify.statistics.agreement import DETERMINED_SHARE
 from veridyn.identify.validation import Validation
+from veridyn.inference.agreement import DETERMINED_SHARE
+from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

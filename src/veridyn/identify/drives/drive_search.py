@@ -10,7 +10,7 @@ How sure the drives of a group are: the covariance of their unknowns, widened wh
 
 G = Σ Jᵀ W J of the columns is weighted for residuals with memory. B, the widening, is 1 where quarters of the log agree on the directions
 that they determine, and otherwise their disagreement over what is expected, which model errors make
-(:mod:`veridyn.identify.statistics.agreement`). Where the dry friction of a joint is not one number, no term that it was given is its law:
+(:mod:`veridyn.inference.agreement`). Where the dry friction of a joint is not one number, no term that it was given is its law:
 deviations of all numbers are then those with every term of the friction of that joint unknown, kept or not.
 """
 
@@ -29,14 +29,14 @@ from veridyn.errors import IdentificationError, SimulationError
 from veridyn.identify.drives.drive_group import DriveGroup
 from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.identify.drives.drive_unknowns import ALONG, LOAD, RUNGS, DriveUnknown
-from veridyn.identify.statistics.agreement import (
+from veridyn.inference.agreement import (
     DETERMINED_INFORMATION,
     Agreement,
     PartSums,
     agreement,
     posterior_covariance,
 )
-from veridyn.identify.statistics.autoregression import autoregressions
+from veridyn.inference.autoregression import autoregressions
 
 DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
 FEWEST_INDEPENDENT = 20.0  # samples of a joint: a memory that leaves fewer is not seen in a log

@@ -47,9 +47,9 @@ from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, 
 from veridyn.identify.drives.held_out import chance_of_departure, worse_than_file
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
-from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.settings import changed

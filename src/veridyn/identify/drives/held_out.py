@@ -24,8 +24,8 @@ from scipy.special import chdtrc, ndtri
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, part_at
-from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.statistics.held_out_blocks import Fall, fall
+from veridyn.inference.finding import FoundCause
 
 FALSE_ALARM = 0.01  # of files that are right, and of fits that are as good as the file
 STRETCHES = 10  # of a held-out part

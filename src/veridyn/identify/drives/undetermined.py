@@ -14,7 +14,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_unknowns import WORDS, DriveUnknown
-from veridyn.identify.statistics.agreement import DETERMINED_SHARE
+from veridyn.inference.agreement import DETERMINED_SHARE
 
 NAMES = {
     "armature": "armature",

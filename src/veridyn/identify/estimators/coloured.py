@@ -39,8 +39,8 @@ from veridyn.identify.regression.equation_plan import Block, EquationPlan, Job
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.settings import Hac
-from veridyn.identify.statistics.agreement import Agreement
-from veridyn.identify.statistics.noise_spectrum import NoiseSpectrum
+from veridyn.inference.agreement import Agreement
+from veridyn.inference.noise_spectrum import NoiseSpectrum
 
 TOO_FEW = Fault(
     "too many equations count as outliers: what is left does not fix every parameter.",

@@ -26,7 +26,7 @@ from veridyn.identify.car_fit import CarFit, drive_rows, groups_of, information,
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
 from veridyn.identify.estimator import NOTE, disagreement
 from veridyn.identify.settings import IdentifySettings
-from veridyn.identify.statistics.agreement import PartSums, agreement
+from veridyn.inference.agreement import PartSums, agreement
 from veridyn.lazy import above
 from veridyn.model.car import TABLE
 from veridyn.model.machine import Machine

@@ -37,9 +37,9 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream, samples_of
-from veridyn.identify.statistics.agreement import PartSums
-from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, band_sums, noise_spectrum
 from veridyn.identify.statistics.spectral import Stretch, compared, part_ends, stated
+from veridyn.inference.agreement import PartSums
+from veridyn.inference.noise_spectrum import Bands, BandSums, band_sums, noise_spectrum
 from veridyn.model.motion import Motion
 
 T = TypeVar("T", covariant=True)

@@ -52,7 +52,7 @@ from veridyn.identify.flexible.recording import (
     samples_of,
 )
 from veridyn.identify.flexible.result import FlexibleJointFit, FlexibleSettings, JointQuantity
-from veridyn.identify.statistics.agreement import (
+from veridyn.inference.agreement import (
     DETERMINED_INFORMATION,
     DETERMINED_SHARE,
     PartSums,

@@ -20,7 +20,6 @@ from scipy.linalg import solve_triangular
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, ModelError, SimulationError
-from veridyn.identify.error_measures import Moments, moments_of_runs
 from veridyn.identify.estimators.coloured import bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.output_error.log_runs import MAX_SENSITIVITIES, Runs, chunks
@@ -28,8 +27,9 @@ from veridyn.identify.output_error.shooting import RunModel
 from veridyn.identify.regression.factor import triangle_of
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import Auto, Hac
-from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
 from veridyn.identify.statistics.spectral import stated
+from veridyn.inference.error_measures import Moments, moments_of_runs
+from veridyn.inference.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
 from veridyn.progress import Progress, silent
 
 ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data a smaller step is rounding

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.identify.error_measures import Moments
+from veridyn.inference.error_measures import Moments
 from veridyn.mechanics.tree.dynamics.engine import (
     SPREAD,
     Compiled,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.identify.error_measures import Moments, row_unit
 from veridyn.identify.regression.compiled_stream import (
     CACHE_DOUBLES,
     RowSamples,
@@ -22,6 +21,7 @@ from veridyn.identify.regression.compiled_stream import (
 )
 from veridyn.identify.regression.factor import RowFactor, accumulate, empty, one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, check_equations, driven
+from veridyn.inference.error_measures import Moments, row_unit
 from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
 from veridyn.mechanics.tree.loops.closure import projection
 from veridyn.mechanics.tree.loops.dynamics import open_rows

@@ -23,7 +23,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.error_measures import Moments, RowReport
+from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.model.parameters import ParameterSet
 from veridyn.symbolic.kernel import Host, made_once, this_host
 from veridyn.symbolic.qr_llvm import qr_program

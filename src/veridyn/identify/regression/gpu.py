@@ -20,11 +20,11 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults
-from veridyn.identify.error_measures import Moments
 from veridyn.identify.regression.compiled_stream import equations
 from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.factor import RowFactor, RowFactors, triangle_of
 from veridyn.identify.regression.observation import EquationStream, samples_of
+from veridyn.inference.error_measures import Moments
 from veridyn.mechanics.tree.dynamics.engine import check_farthest, sample_source, uniform_values
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.model.motion import Motion

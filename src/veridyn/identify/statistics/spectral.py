@@ -1,10 +1,10 @@
 """``covariance="auto"``: standard deviations from the spectrum that the residuals show.
 
-One pass over the samples sums the power of residuals and columns in bands of frequency (:mod:`veridyn.identify.statistics.noise_spectrum`).
+One pass over the samples sums the power of residuals and columns in bands of frequency (:mod:`veridyn.inference.noise_spectrum`).
 Where the residuals are as likely white, the covariance of white noise stays. Rows whose residuals are correlated with each other are turned
 into combinations that are not, which changes no score. Of a log of more than MAX_SAMPLES samples evenly spread stretches are looked at.
 Logs, or the parts of a single one, are compared with each other, and variances widened where they disagree
-(:mod:`veridyn.identify.statistics.agreement`).
+(:mod:`veridyn.inference.agreement`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream, samples_of
 from veridyn.identify.regression.workers import MadeMotions
 from veridyn.identify.settings import Auto, Hac
-from veridyn.identify.statistics.agreement import PartSums, agreement
-from veridyn.identify.statistics.noise_spectrum import (
+from veridyn.inference.agreement import PartSums, agreement
+from veridyn.inference.noise_spectrum import (
     FEWEST_SAMPLES,
     Bands,
     BandSums,

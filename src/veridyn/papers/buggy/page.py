@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from scipy.stats import t as student_t
 
+from veridyn.inference.verdict import Verdict
 from veridyn.observe.consistency.findings import SEVERAL
 from veridyn.papers.buggy.observers import COURSE_SIGMA, QUANTITIES
 from veridyn.papers.buggy.page_sections import (
@@ -36,7 +37,7 @@ from veridyn.papers.buggy.study import (
 )
 from veridyn.papers.buggy.trials import FaultRun, Outage
 from veridyn.report import number
-from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.studies.result import Result

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.files.machine.write import model_text
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
+from veridyn.inference.verdict import Verdict
 from veridyn.papers.car.bent import CURVED, STRAIGHT
 from veridyn.papers.car.check import Spectra, car_modes, spectra
 from veridyn.papers.car.drive import (
@@ -48,7 +49,7 @@ from veridyn.papers.car.study import NAMES, CarStudy, car_study
 from veridyn.papers.car.study_2002 import Study2002, study_2002
 from veridyn.progress import Progress, silent, staged
 from veridyn.report import like, listed, measured, number, percent, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
+from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves

@@ -6,6 +6,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.base import base_parameters
+from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.papers.hexapod.machine import (
     FRICTION,
@@ -29,7 +30,7 @@ from veridyn.papers.hexapod.trials import (
     scan_blocks,
 )
 from veridyn.report import like, measured, number
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.excitation import trajectory_figure
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves

@@ -8,6 +8,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.result import Fit
+from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
 from veridyn.papers.humanoid.machine import BASE, CAD_MASS, FOOT, MASS, SIDES, SOLE
@@ -30,7 +31,7 @@ from veridyn.papers.humanoid.study import (
 )
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed
 from veridyn.report import listed, measured, number, percent, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, bars, curves

@@ -30,10 +30,10 @@ from veridyn.identify.drives.drive_result import (
 )
 from veridyn.identify.drives.drives import identify_drives
 from veridyn.identify.drives.held_out import HeldOut, worse_than_file
-from veridyn.identify.error_measures import Moments
 from veridyn.identify.flexible.result import FlexibleFit
 from veridyn.identify.flexible.two_encoders import identify_flexible
-from veridyn.identify.found_cause import FoundCause
+from veridyn.inference.error_measures import Moments
+from veridyn.inference.finding import FoundCause
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

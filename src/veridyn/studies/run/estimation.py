@@ -22,10 +22,10 @@ from veridyn.files.archive import save
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.estimate import ESTIMATORS
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation
+from veridyn.inference.finding import Mistake
 from veridyn.model.machine import Machine
 from veridyn.progress import usable_threads
 from veridyn.settings import names

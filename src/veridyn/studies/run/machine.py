@@ -29,9 +29,9 @@ from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.estimators.prior import GROUPS, group_of
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.logged import Logged
 from veridyn.identify.result import Fit
+from veridyn.inference.finding import Mistake
 from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closing import loops_at
 from veridyn.mechanics.tree.of_machine import bodies_of, tree_of

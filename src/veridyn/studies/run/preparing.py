@@ -16,11 +16,11 @@ from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning,
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
 from veridyn.identify.diagnosis.delays import Delays, without_delays
 from veridyn.identify.diagnosis.plausible import measured_rates
-from veridyn.identify.found_cause import Mistake
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.sampling_rule import EQUATIONS_PER_PARAMETER, SamplingRule, independent_step
+from veridyn.inference.finding import Mistake
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

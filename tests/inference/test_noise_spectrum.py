@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
-import veridyn.identify.statistics.noise_spectrum as module
-from veridyn.identify.statistics.noise_spectrum import (
+import veridyn.inference.noise_spectrum as module
+from veridyn.inference.noise_spectrum import (
     Bands,
     BandSums,
     NoiseSpectrum,

@@ -15,7 +15,13 @@ from identify.test_validate import log
 from numpy_processor import NumpyProcessor
 from studies.small_arm import small_arm
 from veridyn.errors import IdentificationWarning
-from veridyn.identify.error_measures import (
+from veridyn.identify.estimate import identify
+from veridyn.identify.regression.gpu import gpu_factors
+from veridyn.identify.regression.observation import observation, stream
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.validate import validate
+from veridyn.inference.error_measures import (
     Moments,
     RowReport,
     relative_error,
@@ -25,12 +31,6 @@ from veridyn.identify.error_measures import (
     std_errors,
     worst_judged,
 )
-from veridyn.identify.estimate import identify
-from veridyn.identify.regression.gpu import gpu_factors
-from veridyn.identify.regression.observation import observation, stream
-from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.settings import IdentifySettings
-from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.model.elements.element import drive_gain
 from veridyn.model.graph import Body

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import sqrtm
 from scipy.stats import chi2
 
-from veridyn.identify.statistics.agreement import (
+from veridyn.inference.agreement import (
     DETERMINED_INFORMATION,
     DETERMINED_SHARE,
     FALSE_ALARM_RATE,

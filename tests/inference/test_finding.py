@@ -11,7 +11,7 @@ import numpy as np
 import veridyn as vd
 from strangers import untold_structure as u
 from strangers.pinocchio_logs import machine
-from veridyn.identify.found_cause import FoundCause
+from veridyn.inference.finding import FoundCause
 
 FOUND = FoundCause(
     cause="late force",

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.fft import next_fast_len, rfft
 
 from veridyn.arrays import Array
-from veridyn.identify.statistics.autoregression import NO_POWER, autoregressions, penalties
+from veridyn.inference.autoregression import NO_POWER, autoregressions, penalties
 
 BANDS_PER_OCTAVE = 8  # of the columns' power
 CELLS_PER_BAND = 4  # of the residuals' power

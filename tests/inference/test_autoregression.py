@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_toeplitz
 
-from veridyn.identify.statistics.autoregression import NO_POWER, autoregressions, penalties
+from veridyn.inference.autoregression import NO_POWER, autoregressions, penalties
 
 
 def test_coefficients_solve_the_equations_of_yule_and_walker() -> None:
