@@ -67,7 +67,7 @@ class Result:
     `share_…` is a fraction, yes and no are 1 and 0, all else is SI. `inputs`: what went in → its SHA-256. `validation`: row → samples, rms,
     measured_rms, error_percent and more on the validation data. `findings`: what the diagnosis names, by rank: cause, place, evidence
     (2 Δ log L), rank, size and sigma, the parameter that it moves most and by how many deviations, what cannot be separated from it, the
-    recording that would decide, and the remedy.
+    recording that would decide, and the remedy. `verdict`: grade, headline, reasons, and what the result may and may not be used for.
     """
 
     study: str
@@ -80,6 +80,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     veridyn: str = __version__
     findings: tuple[Mapping[str, Any], ...] = ()
+    verdict: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, object]:
         own = asdict(self)
