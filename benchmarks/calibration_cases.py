@@ -204,7 +204,8 @@ def known_values(rng: np.random.Generator) -> Outcome:
     settings = IdentifySettings(
         covariance="white", engine="compiled"
     )  # errors of known values are in the residuals as well
-    return outcome(identify(stated, log, settings=settings), truth.parameters.values)
+    # Known values that are 10 % off look like a body in another place to the diagnosis, which deviations do not rest on.
+    return outcome(identify(stated, log, settings=settings, diagnose="off"), truth.parameters.values)
 
 
 def payload(rng: np.random.Generator) -> Outcome:

@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.calibration_cases import Case, Outcome, outcome
 from benchmarks.calibration_machines import drawn_arm, drawn_car, drawn_fourbar, drawn_hexapod, drawn_humanoid
 from veridyn.errors import IdentificationWarning, SimulationError
+from veridyn.identify.pipeline.identification import identification
 from veridyn.machines.arm import demonstration
 from veridyn.mechanics.natural.channels import exact_readings
 from veridyn.mechanics.natural.equations.dynamics import initial_state
@@ -41,7 +42,6 @@ from veridyn.papers.humanoid.machine import cad, walk
 from veridyn.papers.humanoid.study import CONSISTENT, walking_fits
 from veridyn.papers.humanoid.walk import Performed, performed, recorded
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.studies.identification import identification
 from veridyn.studies.result import ParameterRow
 
 WALKERS = 10  # humanoids that are drawn until one walks without falling

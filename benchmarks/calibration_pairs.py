@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 import veridyn as vd
 from benchmarks.calibration_foreign import joint_square
 from veridyn.errors import VeridynWarning
+from veridyn.identify.pipeline.recording import plain
 from veridyn.identify.result import Fit
-from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded, load_study
+from veridyn.studies.run.identify import pipeline_of
 from veridyn.studies.run.machine import study_machine
-from veridyn.studies.run.preparing import Preparing, plain
 from veridyn.studies.run.recordings import Recordings
 
 Array = NDArray[np.float64]
@@ -113,7 +113,7 @@ def fits(pair: Pair) -> list[Fit]:
     machine = study_machine(loaded, ("model",), loaded.study.model, "unknown")
     if not pair.prepared:
         logs = Recordings(loaded).logs
-        return [vd.identify(machine, logs[k]) for k, _, _ in pair.logs]
+        return [vd.identify(machine, logs[k], validation="none") for k, _, _ in pair.logs]
     return [_prepared(_with_log(loaded, *part), machine) for part in pair.logs]
 
 
@@ -124,7 +124,7 @@ def _with_log(loaded: Loaded[IdentifyFile], number: int, start: float, end: floa
 
 
 def _prepared(loaded: Loaded[IdentifyFile], machine: vd.Machine) -> Fit:
-    work = Preparing(loaded, machine, Recordings(loaded), silent)
+    work = pipeline_of(loaded, machine, Recordings(loaded)).start().logs
     lowpass = work.lowpass()[1]
     training, _ = work.motions(lowpass)
     sampling, _ = work.samplings(training, [], lowpass)

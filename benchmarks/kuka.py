@@ -25,15 +25,14 @@ from numpy.typing import NDArray
 
 import veridyn as vd
 from veridyn.identify.estimators.trust import trust_prior
+from veridyn.identify.pipeline.identification import Estimation
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
-from veridyn.studies.identification import Estimation
 from veridyn.studies.run.estimation import estimation_of
+from veridyn.studies.run.identify import pipeline_of
 from veridyn.studies.run.machine import study_machine
-from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 
 STUDY = Path(__file__).parents[1] / "examples" / "studies" / "kuka.yaml"
@@ -78,7 +77,7 @@ def recipe_of(study: Path = STUDY) -> Recipe:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*<origin> stands 2 times")
         machine = study_machine(loaded, ("model",), loaded.study.model, "unknown")
-        work = Preparing(loaded, machine, Recordings(loaded), silent)
+        work = pipeline_of(loaded, machine, Recordings(loaded)).start().logs
         training, _ = work.motions(work.lowpass()[1])
     estimation = estimation_of(loaded, ("estimator",), loaded.study.estimator)
     return Recipe(machine, [part.motion for part in training], estimation, loaded.study.estimator.trust)

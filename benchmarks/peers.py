@@ -37,15 +37,15 @@ from benchmarks.peers_emps import emps_lines
 from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.gains import gain_names
+from veridyn.identify.pipeline.recording import wrong_speed
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.config.study import Loaded, load_study
-from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.identify import pipeline_of, run_identify
 from veridyn.studies.run.machine import study_machine
-from veridyn.studies.run.preparing import Preparing, wrong_speed
 from veridyn.studies.run.recordings import Recordings
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class Samples:
 
 def samples_of(loaded: Loaded[Any], machine: Machine, lowpass: float | None) -> tuple[Samples, Samples]:
     """What a study fits and what it is tested on."""
-    work = Preparing(loaded, machine, Recordings(loaded), lambda *_: None)
+    work = pipeline_of(loaded, machine, Recordings(loaded)).start().logs
     both = []
     for parts in work.motions(lowpass):
         kept = [part.motion[~wrong_speed(part)] for part in parts]

@@ -33,6 +33,7 @@ FLOORS = (
     "model",
     "mechanics",
     "signals",
+    "inference",
     "identify",
     "simulate",
     "observe",

@@ -37,9 +37,11 @@ BY_POSITION = {
     "Motion": 6,
     "RigidBody": 6,
     "Body": 4,  # a row of a table: name, antecedent, joint, placement
+    "ParameterRow": 7,  # a row of a table, in its order
     "RowFactor": 5,
     "RowReport": 5,
     "Sensor": 4,
+    "Verdict": 5,  # grade, headline, and three lists of sentences
 }
 BUILDING = {
     "model": "Machine Link Joint Loop Attachment Assembly Element Marker Sensor Drive Force Torque Transmission ParameterSet Tie",
@@ -90,7 +92,7 @@ def test_the_type_checker_is_told_that_the_package_is_typed() -> None:
 
 def test_records_with_more_than_five_fields_take_keywords() -> None:
     found = {}
-    for room in ("model", "signals", "identify"):
+    for room in ("model", "signals", "inference", "identify"):
         folder = str(Path(veridyn.__file__).parent / room)
         for module in pkgutil.walk_packages([folder], f"veridyn.{room}."):
             for kind in vars(importlib.import_module(module.name)).values():

@@ -17,14 +17,13 @@ from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
 from veridyn.identify.diagnosis.judge import in_detail
+from veridyn.identify.pipeline.recording import plain
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.model.machine import Machine
-from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded, load_study
-from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.preparing import Preparing, plain
+from veridyn.studies.run.identify import pipeline_of, run_identify
 from veridyn.studies.run.recordings import Recordings
 
 Level = Literal["fast", "full", "off", "cli"]
@@ -153,7 +152,7 @@ class Bench:
         with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             loaded = self._files(x, machine, Path(place))
-            work = Preparing(loaded, machine, Recordings(loaded), silent)
+            work = pipeline_of(loaded, machine, Recordings(loaded)).start().logs
             _, lowpass = work.lowpass()
             training, validation = work.motions(lowpass)
             how, _ = work.samplings(training, validation, lowpass)

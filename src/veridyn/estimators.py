@@ -58,6 +58,14 @@ True
 >>> isinstance(cut, Cutoff)
 True
 
+The way from logs to a judged fit, which every door walks; each stage of it can be taken out or replaced:
+
+>>> units = {"q.hinge": "rad", "force.hinge": "N*m"}
+>>> log = vd.Experiment.from_arrays(t, {"q.hinge": made.q[:, 0], "force.hinge": forces[:, 0]}, units)
+>>> work = Pipeline(machine=pendulum, training=[Recording(log=log)], how=Preparation(lowpass=5.0)).run()
+>>> isinstance(work.identified.verdict, Verdict), work.identified.verdict.grade
+(True, 'good')
+
 A load whose parameters are known, and one to be weighed:
 
 >>> loaded = carrying(pendulum, made, "rod", vd.spatial.from_centre(1.0, [1.0, 0.0, 0.0], np.zeros(6)))

@@ -57,6 +57,9 @@ from veridyn.identify.laboratory import encoder_offsets as encoder_offsets
 from veridyn.identify.output_error.output_error import OutputError as OutputError
 from veridyn.identify.payload import carrying as carrying
 from veridyn.identify.payload import with_payload as with_payload
+from veridyn.identify.pipeline.pipeline import Pipeline as Pipeline
+from veridyn.identify.pipeline.preparation import Preparation as Preparation
+from veridyn.identify.pipeline.recording import Recording as Recording
 from veridyn.identify.regression.observation import Sampling as Sampling
 from veridyn.identify.regression.observation import observation as observation
 from veridyn.identify.regression.workers import MadeMotions as MadeMotions
@@ -72,3 +75,4 @@ from veridyn.identify.settings import Hac as Hac
 from veridyn.identify.settings import IdentifySettings as IdentifySettings
 from veridyn.identify.validate import replay as replay
 from veridyn.identify.validation import Validation as Validation
+from veridyn.inference.verdict import Verdict as Verdict

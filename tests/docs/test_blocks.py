@@ -24,9 +24,8 @@ from studies.small_arm import log_of, small_arm
 from veridyn.cli.app import app
 from veridyn.errors import VeridynError
 from veridyn.files.log.tables import save_log
-from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.identify import pipeline_of
 from veridyn.studies.run.recordings import Recordings
 
 ROOT = Path(__file__).parents[2]
@@ -202,7 +201,7 @@ def _balanced(folder: Path, names: Names) -> None:
 def _oil(folder: Path, names: Names) -> None:
     """The log of the study, with the temperature of an oil that warms up."""
     loaded = load_study(folder / "balanced_arm.yaml", "identify")
-    work = Preparing(loaded, names["arm"], Recordings(loaded), silent)
+    work = pipeline_of(loaded, names["arm"], Recordings(loaded)).start().logs
     m = work.motions(10.0)[0][0].motion
     names["motion"] = replace(m, signals={**m.signals, "oil": 30.0 + m.t})
 

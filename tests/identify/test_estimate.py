@@ -15,8 +15,9 @@ from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_inertia, random_motion, random_open_machine
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning, ModelError
 from veridyn.identify.base import base_parameters
-from veridyn.identify.estimate import identify, uncertain
+from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.pipeline.estimation import uncertain
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import coulomb, damper, motor_inertia, offset, spring

@@ -133,13 +133,13 @@ def test_a_log_is_prepared_as_elsewhere_in_every_formulation() -> None:
 
 
 def test_identify_and_validate_accept_the_same_data() -> None:
-    """A motion, a log, a list or tuple of them, and motions that are made when they are needed; logs prepared in the same way."""
+    """A motion, a list or tuple of them, logs beside motions, and motions that are made when they are needed."""
     t, torque, x = swing(4.0, 2.0)
     units = {"q.hinge": "rad", "force.hinge": "N*m"}
     log = vd.Experiment.from_arrays(t, {"q.hinge": x[:, 0], "force.hinge": torque}, units, "bench")
     motion = vd.motion(pendulum(), log)
     made = vd.estimators.MadeMotions([motion, motion], lambda m: m)
-    for data, count in ((motion, 1), (log, 1), ([log, motion], 2), ((log,), 1), (made, 2)):
+    for data, count in ((motion, 1), ([log, motion], 2), ((motion,), 1), (made, 2)):
         fit = vd.identify(pendulum(), data)
         check = vd.validate(fit, data)
         assert fit.rows[0].samples == check.rows[0].samples == count * len(motion)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,7 @@ CASES = {
     "nothing": (GOOD, "good", ()),
     "error": (replace(GOOD, held_out=[row(8.0)]), "fair", ("error",)),
     "large error": (replace(GOOD, held_out=[row(30.0)]), "poor", ("error",)),
+    "no number": (replace(GOOD, held_out=[row(2.0), row(math.nan, "q2")]), "poor", ("error",)),
     "nothing held out": (replace(GOOD, held_out=[], before=[]), "not validated", ("validation",)),
     "nothing held out, and a large error": (
         replace(GOOD, fitted=[row(30.0)], held_out=[]),

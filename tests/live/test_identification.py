@@ -15,7 +15,7 @@ from veridyn.identify.logged import motion
 from veridyn.live.identification import FitTracker, combinations, recorded_samples
 from veridyn.live.opening import open_session
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.identify import pipeline_of
 from veridyn.studies.run.recordings import Recordings
 
 
@@ -38,8 +38,8 @@ def session(study: Path):
 def test_the_last_estimate_is_that_of_the_whole_log(session, study):
     tracker: FitTracker = session.tracker
     loaded = load_study(study)
-    work = Preparing(loaded, tracker._machine, Recordings(loaded), lambda *_: None)
-    log, lowpass = work.mended[0].pieces[0], work.lowpass()[1]
+    work = pipeline_of(loaded, tracker._machine, Recordings(loaded)).start().logs
+    log, lowpass = work.repaired[0].pieces[0], work.lowpass()[1]
     sampling = replace(work.samplings(work.motions(lowpass)[0], [], lowpass)[0], drop={}, trim=0)
     whole = motion(tracker._machine, log, tracker._builder.signals)
     reach = tracker._builder.reach

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from studies.small_arm import small_study
+from studies.small_arm import small_study, with_check
 from veridyn.report.page import (
     identification_page,
     key_figures,
@@ -51,7 +51,7 @@ def test_rows_show_both_motions_and_what_was_believed_before() -> None:
     assert [r.before for r in lines] == [
         f"{100 * 0.2 * r.measured_rms / r.measured_std:.0f}" for r in of
     ]  # a fifth of the force
-    unknown = row_lines(replace(small_study(), before=None, whiteness={}))
+    unknown = row_lines(replace(with_check(small_study(), before=None), whiteness={}))
     assert all(r.before == "–" and r.white == "–" for r in unknown)
 
 
@@ -107,12 +107,8 @@ def test_the_contents_lead_to_every_section(page: str) -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_sentences_under_a_table_stand_apart(before: bool) -> None:
-    study = small_study()
-    study = replace(
-        study,
-        settings={**study.settings, "dead zone": "0.01 rad/s"},
-        before=study.before if before else None,
-    )
+    study = small_study() if before else with_check(small_study(), before=None)
+    study = replace(study, settings={**study.settings, "dead zone": "0.01 rad/s"})
     text = identification_page(study, study.result("small", seed=7, quick=True, inputs={}), "veridyn demo arm")
     note = re.search(r'<p class="note">‖r‖(.*?)</p>', text, re.DOTALL)
     assert note and re.search(r"\. Samples close to standstill", note[1]) and not re.search(r"[a-z]\.[A-Z○]", note[1])
@@ -175,7 +171,7 @@ def test_the_same_study_makes_the_same_page(page: str) -> None:
 
 
 def test_it_can_do_without_truth_priors_and_warnings() -> None:
-    study = replace(small_study(), truth=np.full(len(small_study().truth), np.nan), before=None)
+    study = replace(with_check(small_study(), before=None), truth=np.full(len(small_study().truth), np.nan))
     text = identification_page(
         study, study.result("a log", seed=None, quick=False, inputs={}), "veridyn identify study.yaml"
     )

@@ -17,6 +17,7 @@ from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
 from veridyn.identify.friction_ladder import FrictionLadder, LadderStep
+from veridyn.identify.pipeline.identification import IdentificationStudy
 from veridyn.identify.selection import EliminationStep, Essential
 from veridyn.inference.finding import Mistake
 from veridyn.inference.verdict import Verdict
@@ -35,7 +36,6 @@ from veridyn.report.study import (
 )
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.study import load_study
-from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import collected_warnings
 from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.identify import run_identify
@@ -139,7 +139,7 @@ def test_the_headline_has_what_speaks_against_the_study(run: IdentifyRun) -> Non
     assert said.findings[0] == f"Missed: {run.missed[0]}" and said.findings[1].startswith(
         "Possible fault: force of 'q2'"
     )
-    assert not any(line.startswith("Quoting") for line in said.may) and "possible faults below" in said.may_not[0]
+    assert not any(line.startswith("Quoting") for line in said.may) and "possible faults" in said.may_not[0]
     good = Verdict("good", "It is identified.", (), ("Predicting.",), ("Other loads.",))
     missed = good.against(["mass: 3, and at most 2 is accepted."])
     assert (missed.grade, missed.headline) == ("poor", "It is identified. A limit of the study is missed.")

@@ -1,10 +1,13 @@
 """Two logs of a small arm whose parameters are known, made in a moment: what a study needs to be tried."""
 
+from dataclasses import replace
 from functools import lru_cache
 from math import pi
+from typing import Any
 
 import numpy as np
 
+from veridyn.identify.pipeline.identification import IdentificationStudy, identification
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import coulomb, damper
@@ -14,7 +17,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import MDH
-from veridyn.studies.identification import IdentificationStudy, identification
 
 RATE = 200.0
 
@@ -63,3 +65,9 @@ def small_study() -> IdentificationStudy:
     truth = small_arm()
     training, validation = log_of(truth, rng, "training"), log_of(truth, rng, "validation")
     return identification(believed(truth), training, validation, sampling=Sampling(trim=10), truth=truth)
+
+
+def with_check(study: IdentificationStudy, **changes: Any) -> IdentificationStudy:
+    """The same study with another held-out check: `forces`, `before` or `share`."""
+    unseen = replace(study.unseen, **changes)
+    return replace(study, unseen=unseen, fit=unseen.on(study.fit))

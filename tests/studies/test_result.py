@@ -27,7 +27,19 @@ from veridyn.studies.result import (
     versions,
 )
 
-KEYS = ["veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings", "findings"]
+KEYS = [
+    "veridyn",
+    "study",
+    "seed",
+    "quick",
+    "inputs",
+    "figures",
+    "parameters",
+    "validation",
+    "warnings",
+    "findings",
+    "verdict",
+]
 PARAMETER = ["name", "unit", "value", "sigma", "sigma_percent", "prior", "truth"]
 
 

@@ -46,9 +46,9 @@ def arm(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     import numpy as np
 
     from veridyn.files.machine.write import model_text
+    from veridyn.identify.pipeline.identification import identification
     from veridyn.machines.arm import demonstration
     from veridyn.report.page import identification_page
-    from veridyn.studies.identification import identification
     from veridyn.studies.result import fingerprint
 
     def work(progress: Progress) -> tuple[Any, Result]:

@@ -25,8 +25,8 @@ from veridyn.model.single_track import car_described, prior_of, uncertain
 from veridyn.report import count, number, percent, unit_text, units_in
 
 if TYPE_CHECKING:
+    from veridyn.identify.pipeline.identification import IdentificationStudy
     from veridyn.inference.verdict import Verdict
-    from veridyn.studies.identification import IdentificationStudy
     from veridyn.studies.result import Result
     from veridyn.studies.run.estimation import IdentifyRun
 
@@ -309,7 +309,7 @@ def print_study(study: IdentificationStudy, result: Result, found: Verdict | Non
         "measured rms",
         "unit",
     )
-    if study.by_simulation and not study.not_simulated:
+    if study.by_simulation and not study.unseen.not_simulated:
         out.print()
         out.print(plain_table(SIMULATION_HEAD, simulation_lines(study)))
     out.print()

@@ -1,11 +1,6 @@
-"""Identification: a machine, a motion and a method in; a fit out, with what the uncertainty of known values adds to its deviations.
+"""Identification: a machine, its logs or motions, and a method in; a fit with its findings and its verdict out.
 
-Known parameters κ stand on the measured side, so an error of theirs moves the estimates: of weighted least squares by
-
-    dχ̂/dκ = −(W_PᵀW_P)⁻¹ W_Pᵀ W_κ,P = J      so that  cov χ̂ = C + J Σ Jᵀ,   cov(χ̂, κ) = J Σ,
-
-with W_κ their columns and Σ their covariance (``machine.with_uncertainty``, or that of the fit a machine came from): one more pass with
-those columns kept. Other estimators are fitted again with κ moved by one standard deviation along each principal direction of Σ.
+Logs go the whole way (:mod:`veridyn.identify.pipeline.pipeline`), as those of a study file do; motions enter it where equations are made.
 """
 
 from __future__ import annotations
@@ -14,13 +9,9 @@ import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, Literal, ParamSpec, cast
 
-import numpy as np
-from scipy.linalg import solve_triangular
-
-from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, IdentificationError, Limit
+from veridyn.errors import CapabilityError, DataError, IdentificationError, Limit
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
 from veridyn.identify.diagnosis.judge import Case, judgement_of
 from veridyn.identify.drives.drive_method import Drives
@@ -32,111 +23,28 @@ from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.gains import check_gains
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.output_error import OutputError
-from veridyn.identify.regression.factor import one_blas_thread, triangle_of
-from veridyn.identify.regression.gpu import observed
+from veridyn.identify.pipeline.estimation import at_hand, estimated
+from veridyn.identify.pipeline.held_out import held_out_check
+from veridyn.identify.pipeline.pipeline import Pipeline
+from veridyn.identify.pipeline.preparation import Preparation
+from veridyn.identify.pipeline.recording import Recording
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, measured_rows, with_dead_zones
 from veridyn.identify.regression.sampling_rule import default_sampling
-from veridyn.identify.result import Fit, KnownValues
-from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import DEFAULT_LEVEL, DiagnosisSettings, IdentifySettings
 from veridyn.mechanics.tree.of_machine import first_argument, takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.progress import Progress, silent
 from veridyn.settings import method_of, verb_with_method
 
-SMALLEST_DIRECTION = 1e-6  # of the largest standard deviation, in typical sizes: directions of Σ below it are exact
-
-
-def uncertain(p: ParameterSet, given: Uncertainty | None) -> Uncertainty | None:
-    """What is stated of parameters that are known, or that others are tied to; None where that is nothing."""
-    if given is None:
-        return None
-    rest = given.without(tuple(n for n in given.names if n not in p.names or p.states[p.index(n)] != "known"))
-    return rest if rest.names and (rest.sigma > 0.0).any() else None
-
-
-def with_known_values(fit: Fit, problem: FitProblem, again: Callable[[FitProblem], Fit] | None) -> Fit:
-    """The fit with the uncertainty of its tree's known parameters in its covariance; as it is where they are exact.
-
-    `again` fits another problem by the same method; None where it is weighted least squares, which is linear in what is known.
-    """
-    known = uncertain(fit.described.parameters, problem.machine.uncertainty)
-    if known is None:
-        return fit
-    if again is None:
-        J = _linear(fit, problem, known)
-        whole = np.zeros((len(fit.described.parameters), len(known.names)))
-        whole[list(fit.base.columns)] = J
-    else:
-        J, whole = _by_refits(fit, problem, known, again)
-    added = J @ known.covariance @ J.T
-    standard = fit.standard_covariance
-    if standard is not None:
-        standard = standard + whole @ known.covariance @ whole.T
-    with np.errstate(invalid="ignore"):
-        growth = np.sqrt(1.0 + np.diag(added) / np.diag(fit.covariance))
-    note = (
-        f"known values are not exact ({len(known.names)} of them): deviations are {np.nanmin(growth):.2f} to {np.nanmax(growth):.2f} "
-        "times those of noise alone"
-    )
-    return replace(
-        fit,
-        covariance=fit.covariance + added,
-        standard_covariance=standard,
-        known=KnownValues(known.names, known.covariance, J),
-        notes=(*fit.notes, note),
-    )
-
-
-def _linear(fit: Fit, problem: FitProblem, known: Uncertainty) -> Array:
-    """J of least squares with the weights of the fit's rows."""
-    p = problem.machine.parameters
-    loose = replace(problem, machine=problem.machine.with_parameters(p.estimated(known.names)))
-    found = observed(loose.stream())
-    weights = {r.row: 1.0 / r.sigma for r in fit.rows}
-    R = found.stacked([weights[f.row] for f in found.rows])
-    place = {c: k for k, c in enumerate(found.columns)}
-    own, others = list(fit.base.columns), [p.index(name) for name in known.names]
-    T = np.zeros((len(R), len(own) + len(others)))
-    for k, c in enumerate([*own, *others]):
-        if c in place:
-            T[:, k] = R[:, place[c]]
-    T = triangle_of(T)
-    n = len(own)
-    return -np.asarray(solve_triangular(T[:n, :n], T[:n, n:]), dtype=np.float64)
-
-
-def _by_refits(
-    fit: Fit, problem: FitProblem, known: Uncertainty, again: Callable[[FitProblem], Fit]
-) -> tuple[Array, Array]:
-    """J of base and of all parameters by one fit for each principal direction of Σ."""
-    machine = problem.machine
-    at = [machine.parameters.index(name) for name in known.names]
-    typical = machine.parameters.typical[at]
-    values, V = np.linalg.eigh(known.covariance / np.outer(typical, typical))
-    size = np.sqrt(np.maximum(values, 0.0))
-    standard = fit.standard
-    J, whole = np.zeros((len(fit.values), len(at))), np.zeros((len(machine.parameters), len(at)))
-    for s, v in zip(size, V.T, strict=True):
-        if s <= SMALLEST_DIRECTION * size[-1]:
-            continue
-        moved = machine.parameters.values.copy()
-        moved[at] += s * typical * v
-        other = again(replace(problem, machine=machine.with_parameters(moved)))
-        J += np.outer(other.values - fit.values, v / typical) / s
-        change = other.standard - standard
-        change[at] = 0.0
-        whole += np.outer(change, v / typical) / s
-    return J, whole
-
-
 METHOD_IS_THIRD = "The method is the third argument: identify(machine, motion, Robust(loss='tukey'), rows='joints')."
+Held = Motion | Experiment | Sequence[Motion | Experiment] | Literal["none"] | None
 ROW_WORDS = ("all", "joints", "base", "actuated")
 METHODS = (OLS, WLS, Robust, Prior, Consistent, Instrumental, OutputError, GaussMarkov, Likelihood)
 ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in METHODS}
@@ -190,7 +98,8 @@ def identify(
     settings: IdentifySettings | None = None,
     *,
     rows: Rows = "all",
-    diagnose: Diagnose | DiagnosisSettings = "fast",
+    validation: Held = None,
+    diagnose: Diagnose | DiagnosisSettings = DEFAULT_LEVEL,
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Fit:
@@ -207,8 +116,9 @@ def identify(
         method, and gives a ``CarFit``, which is a ``Fit``. Its parameters of state "estimated" are estimated, known ones move to the
         measured side; the uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
     data : Motion, Experiment, or a sequence of them
-        Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
-        :func:`veridyn.motion` with default settings.
+        Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N; every sample of a motion
+        is fitted. Logs go the way of a study file, with its defaults: they are mended and inspected, the low-pass of the positions is
+        chosen by held-out blocks, and the last 30 % of each are held out. Logs beside motions are prepared by :func:`veridyn.motion`.
     method : Estimator, Innovations, Drives or str
         How to estimate: an object such as ``Robust(loss="tukey")``, or a word for one with default settings: "ols", "wls" (the default),
         "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
@@ -218,11 +128,14 @@ def identify(
         ``IdentifySettings(covariance="white", sampling=…)``; the defaults of :class:`~veridyn.IdentifySettings` where it is left out.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are used; all of them by default.
-    diagnose : {"fast", "full", "off"}, or DiagnosisSettings
-        What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
-        constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
-        all that ``veridyn identify`` asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is
-        looked at. Of a car steering, wheels, positions, clocks and axles are checked.
+    validation : Motion, Experiment, a sequence of them, or "none"
+        What the fit is judged by, and does not use: motions beside motions, logs beside logs. By default the last 30 % of each log, and
+        nothing of motions, whose fit is "not validated"; "none" fits every sample of logs, too.
+    diagnose : {"full", "fast", "off"}, or DiagnosisSettings
+        What is checked besides: "full", the default here and of ``veridyn identify``, looks at all samples for wrong signs, swaps, units,
+        clocks and delays, too few samples, structure that the model lacks, other gravities and geometries, and forces that are constant,
+        clipped, frozen or have spikes or dropouts; "fast" looks at some samples, and for no delays; "off" asks nothing. Of motions that
+        are made when they are needed, the first is looked at. Of a car steering, wheels, positions, clocks and axles are checked.
     executor : concurrent.futures.Executor, optional
         Shares out the samples; they are streamed in this thread by default.
     progress : callable (task, done, total), optional
@@ -263,50 +176,78 @@ def identify(
     """
     chosen = method_of(method, Estimator, ESTIMATORS, "identify", ROW_WORDS)
     check_level(diagnose)
-    how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
+    checks = diagnose if isinstance(diagnose, DiagnosisSettings) else DiagnosisSettings(level=diagnose)
+    how, logs = settings or IdentifySettings(), logs_of(data)
+    if logs is not None:
+        way = _way_of_logs(machine, logs, validation, chosen, how, checks)
+        return replace(way, rows=rows, executor=executor, progress=progress).run().identified
+    motion = prepared_motions(machine, data)
     chosen.check(machine, rows, how.correlated)
     by_rule = how.sampling is None and not chosen.every_sample
     if by_rule:
-        # Behind a low-pass there is no noise left to weigh differences by.
         filters = how.device == "cpu" and not chosen.weighs_differences
         how = replace(how, sampling=default_sampling(machine, at_hand(motion), rows, filters=filters))
     problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
+    fit = estimated(chosen, problem)
+    if validation is not None and validation != "none":
+        others = prepared_motions(machine, validation)
+        judging = [others] if isinstance(others, Motion) else others
+        later = replace(how.sampling or Sampling(), drop={})
+        later = with_dead_zones(later, machine, at_hand(motion), rows)
+        fit = held_out_check(fit, problem, judging, later, progress).on(fit)
+    several = at_hand(motion)
+    used, _ = measured_rows(machine, several, rows)
     with one_blas_thread():  # once, and not again in every pass
-        fit = with_notes_of_data(fitted(chosen, problem), motion, rows)
-        several = at_hand(motion)
-        used, _ = measured_rows(machine, several, rows)
-        case = Case(
-            fit=fit,
-            motions=several,
-            sampling=with_dead_zones(how.sampling or Sampling(), machine, several, used),
-            method=chosen,
-            settings=diagnose if isinstance(diagnose, DiagnosisSettings) else DiagnosisSettings(level=diagnose),
-            covariance=how.correlated,
-            apart=lambda: problem.contradiction,
-            by_rule=by_rule,
-            progress=progress,
+        judgement = judgement_of(
+            Case(
+                fit=fit,
+                motions=several,
+                sampling=with_dead_zones(how.sampling or Sampling(), machine, several, used),
+                method=chosen,
+                settings=checks,
+                covariance=how.correlated,
+                apart=lambda: problem.contradiction,
+                by_rule=by_rule,
+                progress=progress,
+            )
         )
-        judgement = judgement_of(case)
     return judgement.on(fit)
 
 
-def at_hand(motion: Motion | Sequence[Motion]) -> Sequence[Motion]:
-    """Motions as a list; of those that are made when they are needed, the first."""
-    several = [motion] if isinstance(motion, Motion) else motion
-    return several if isinstance(several, list | tuple) else [next(iter(several))]
+def logs_of(data: object) -> list[Experiment] | None:
+    """Logs as a list; None of anything else, motions among them."""
+    several = data if isinstance(data, list | tuple) else [data]
+    logs = [one for one in several if isinstance(one, Experiment)]
+    return logs if logs and len(logs) == len(several) else None
 
 
-def with_notes_of_data(fit: Fit, motion: Motion | Sequence[Motion], rows: Rows) -> Fit:
-    """The fit with what was found in the logs of its motions, and with the rows that these do not measure, in its notes."""
-    several = at_hand(motion)
-    _, unused = measured_rows(fit.described, several, rows)
-    noted = (*unused, *(n for m in several for n in m.notes or ()))
-    return replace(fit, notes=(*fit.notes, *noted)) if noted else fit
-
-
-def fitted(method: Estimator, problem: FitProblem) -> Fit:
-    """The fit of a method, with what the uncertainty of known values adds to its deviations, and gains of drives that can be told."""
-    fit = method.fit(problem)
-    fit = with_known_values(fit, problem, None if isinstance(method, OLS | WLS) else method.fit)
-    check_gains(fit, isinstance(method, Instrumental))
-    return fit
+def _way_of_logs(
+    machine: Machine,
+    logs: Sequence[Experiment],
+    validation: Held,
+    method: Estimator,
+    settings: IdentifySettings,
+    checks: DiagnosisSettings,
+) -> Pipeline:
+    """The way of logs of which nothing is said but what the arguments of the verb say."""
+    others = logs_of(validation) if validation is not None else []
+    if others is None and validation != "none":
+        raise DataError(
+            "logs are validated on logs.",
+            where="validation",
+            expected="a log (Experiment), a list of them, or 'none'",
+            found=type(validation).__name__,
+            hint="vd.motion makes motions of logs: give both as motions, or both as logs.",
+        )
+    full = checks.level == "full" and settings.device == "cpu"
+    filtered = settings.device == "cpu" and settings.sampling is None
+    return Pipeline(
+        machine=machine,
+        training=[Recording(log=log) for log in logs],
+        validation=[Recording(log=log) for log in others or ()],
+        hold_out=validation != "none",
+        how=Preparation(delays="report" if full else "ignore", filter="same" if filtered else None),
+        method=method,
+        settings=settings,
+        checks=checks,
+    )

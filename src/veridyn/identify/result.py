@@ -17,6 +17,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.inference.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.inference.finding import FoundCause
+from veridyn.inference.verdict import Verdict
 from veridyn.lazy import above
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Formulation
@@ -120,6 +121,20 @@ class LawConstants:
         return tuple(Estimate(c.name, float(c.value), sigma, c.unit) for c, sigma in both)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeldOutRows:
+    """Errors of a fit on samples of which `share` were not used for it, `before` of the values from before, empty where not all are known.
+
+    `unjudged`: why none of the rows can be judged, in words; empty where one can. `failed`: why a simulation of them ended, where it did.
+    """
+
+    rows: tuple[RowReport, ...]
+    before: tuple[RowReport, ...] = ()
+    share: float = 1.0
+    unjudged: str = ""
+    failed: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReplaySettings:
     """Arguments of :func:`~veridyn.identify.validate.replay`, as in :class:`~veridyn.identify.output_error.output_error.OutputError`.
@@ -160,7 +175,8 @@ class Fit:
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
     `findings`: what its diagnosis names against the data or the model, by rank. `disagreement`: that logs, or parts of one, contradict each
-    other, in a sentence; empty where they agree. It is not saved.
+    other, in a sentence; empty where they agree. `unseen`: its errors on samples that it did not use, None where none were kept.
+    `verdict` follows from all of these.
 
     Examples
     --------
@@ -198,6 +214,12 @@ class Fit:
     replay_settings: ReplaySettings | None = None
     findings: tuple[FoundCause, ...] = ()
     disagreement: str = ""
+    unseen: HeldOutRows | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """How good the fit is, why it is no better, and what it may be used for; "not validated" without held-out samples."""
+        return above("veridyn.identify.fit_verdict", "verdict_of_fit")(self)
 
     @property
     def valued(self) -> Machine:
@@ -447,4 +469,5 @@ class Fit:
         lines += [f"removed as inessential: {', '.join(self.removed)}"] if self.removed else []
         lines += [] if self.feasibility is None else [self.feasibility.summary()]
         lines += list(self.notes)
+        lines.append(self.verdict.summary())
         return "\n".join(lines)

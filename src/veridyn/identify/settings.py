@@ -20,6 +20,8 @@ from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.settings import Settings, above, at_least, between
 
 Device = Literal["cpu", "cuda"]
+Level = Literal["fast", "full", "off"]
+DEFAULT_LEVEL: Level = "full"  # of a diagnosis, in Python, in study files and on the command line
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,7 +137,7 @@ class DiagnosisSettings(Settings):
     Parameters
     ----------
     level : {"fast", "full", "off"}
-        As the word alone: some samples and every measured force, all that ``veridyn identify`` asks, or nothing.
+        As the word alone: some samples and every measured force, all there is to ask (the default at every door), or nothing.
     false_alarm_rate : float between 0 and 1
         Share of logs in order in which some cause is named, over all questions together; .005 by default.
     min_shift : float of at least 0
@@ -159,7 +161,7 @@ class DiagnosisSettings(Settings):
 
     error: ClassVar[type[VeridynError]] = IdentificationError
 
-    level: Literal["fast", "full", "off"] = "fast"
+    level: Level = DEFAULT_LEVEL
     false_alarm_rate: Annotated[float, between(0.0, 1.0)] = 0.005
     min_shift: Annotated[float, at_least(0)] = 2.0
     max_unexplained: Annotated[float, between(0.0, 1.0)] = 0.1

@@ -38,7 +38,7 @@ CLOSE, USEFUL = 5.0, 15.0  # percent of a row's standard deviation, beyond noise
 MIN_ROW_SHARE = (
     0.05  # of the largest standard deviation of its unit: what a row must carry to decide the grade (chosen)
 )
-CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
+CONTRADICTION_SIGMA = 1.3  # σ of (26) above which rows contradict each other; arms in order leave 1.1 to 1.2
 FALSE_ALARM = 0.01  # of models whose values are right: as many results are called worse than these
 NAMED_FAULTS = 3  # that stand in a summary; the section about them has all
 
@@ -64,7 +64,7 @@ class Verdict:
     findings: tuple[str, ...] = ()
     may: tuple[str, ...] = ()
     may_not: tuple[str, ...] = ()
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[Reason, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if self.grade not in GRADES:
@@ -189,6 +189,9 @@ def worse_than_before(o: Outcome) -> bool:
 def _errors(o: Outcome) -> list[Reason]:
     """What noise of the measurement does not explain, of held-out rows or, where there are none, of those of the fit."""
     rows, where = (o.held_out, "held-out samples") if o.held_out else (o.fitted, "the samples of the fit")
+    unknown = [r.row for r in carrying(rows) if not math.isfinite(r.error_beyond_noise)]
+    if unknown:
+        return [Reason("poor", "error", f"The error of {', '.join(unknown)} on {where} is not a number.")]
     error = error_beyond_noise(rows)
     if not error >= CLOSE:
         return []

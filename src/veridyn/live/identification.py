@@ -43,8 +43,8 @@ from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result, fingerprint, new_run, parameter_rows
+from veridyn.studies.run.identify import pipeline_of
 from veridyn.studies.run.machine import model_path, study_machine
-from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings, margin_of, with_margin
 
 SPARE = 64  # samples beyond the margin of the filters, for interpolation and derivatives
@@ -225,10 +225,10 @@ def identification_session(
         hint = "Set signals.rate, signals.lowpass and sampling.decimate; a replay of the log tells which."
         raise loaded.error_at(at, what, "numbers", "auto", hint)
     progress("reading the logs", 0.0, None)
-    work = Preparing(loaded, machine, Recordings(loaded), progress)
+    work = pipeline_of(loaded, machine, Recordings(loaded), progress=progress).start().logs
     _, lowpass = work.lowpass()
     sampling = replace(work.samplings(work.motions(lowpass)[0], [], lowpass)[0], drop={}, trim=0)
-    logs = [piece for log in {t.log for t in work.recorded.training} for piece in work.mended[log].pieces]
+    logs = work.training_pieces
     units = {n: c.unit for n, c in logs[0].channels.items()}
     if source is not None:
         units = channel_units(loaded, study.log)

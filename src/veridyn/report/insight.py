@@ -15,6 +15,8 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.explain import what_next
 from veridyn.identify.diagnosis.fit_check import attempt
+from veridyn.identify.pipeline.identification import IdentificationStudy
+from veridyn.identify.pipeline.identified import Trace
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import EliminationStep
 from veridyn.identify.validation import Validation
@@ -24,8 +26,6 @@ from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, 
 from veridyn.report.plots import COLOURS, Plot, Series, bars, curves, heat, stacked
 from veridyn.signals.spectrum import power_spectrum
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
-from veridyn.studies.identification import IdentificationStudy
-from veridyn.studies.identified import Trace
 from veridyn.studies.result import csv_text
 
 BARS_IN_A_PLOT = 12

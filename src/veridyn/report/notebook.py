@@ -23,6 +23,7 @@ from markupsafe import Markup
 from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
 from veridyn.files.access import refuse_format, write_atomic
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.pipeline.identified import trace
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
@@ -37,7 +38,6 @@ from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.observed import banded
 from veridyn.report.page import environment, own_file, script, singular_values, trace_figure
 from veridyn.report.plots import Plot, bars, heat
-from veridyn.studies.identified import trace
 
 PAGE_ENDINGS = (".html", ".htm")
 MAX_CORRELATED = 60  # parameters that a map of correlations shows

@@ -20,6 +20,8 @@ from markupsafe import Markup
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.pipeline.identification import IdentificationStudy
+from veridyn.identify.pipeline.identified import Trace
 from veridyn.inference.verdict import Verdict
 from veridyn.report import like, measured, number, percent, superscript, unit_text, units_in
 from veridyn.report.blocks import Key, Listing, Section
@@ -27,8 +29,6 @@ from veridyn.report.insight import insight, reduced_section
 from veridyn.report.plots import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
 from veridyn.report.running import replay_section, running_section
 from veridyn.report.verdict import grade_rule, simulation_section, verdict
-from veridyn.studies.identification import IdentificationStudy
-from veridyn.studies.identified import Trace
 from veridyn.studies.result import Result
 
 SCALE_SIGMAS = 4.0  # standard deviations that the small scale of the truth shows to either side

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import VeridynError
+from veridyn.identify.pipeline.identification import IdentificationStudy
+from veridyn.identify.pipeline.identified import Trace
 from veridyn.identify.result import Fit
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
@@ -33,8 +35,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.report import number
 from veridyn.report.blocks import DRAWING_ERRORS, Animation, Section, Text, attempted, undrawn
-from veridyn.studies.identification import IdentificationStudy
-from veridyn.studies.identified import Trace
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import Gauge, Layer, drawn_places, mechanism_layer, rail_ends, scene, tree_layer, with_rails

@@ -15,6 +15,7 @@ import numpy as np
 
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.friction_ladder import FrictionLadder
+from veridyn.identify.pipeline.loop_closing import Closing
 from veridyn.inference.finding import Mistake
 from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, measured, number, percent, unit_text
@@ -25,7 +26,6 @@ from veridyn.report.verdict import verdict
 from veridyn.spatial.inertia import INERTIAL, six
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import IdentifyRun
-from veridyn.studies.run.machine import Closing
 from veridyn.studies.run.payload import CONVENTIONS, PayloadRun
 
 FRICTION_COLUMNS = (
@@ -99,7 +99,7 @@ def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
 def identified_verdict(run: IdentifyRun) -> Verdict:
     """The verdict on an identification, of any machine."""
     if run.drive is None:
-        return verdict(run.study, doubtful=bool(run.suspicions)).against(run.missed, named_faults(run.suspicions))
+        return verdict(run.study).against(run.missed, named_faults(run.suspicions))
     from veridyn.report.observed import shown_verdict
 
     return shown_verdict(run.machine.name, run.drive).against(run.missed)

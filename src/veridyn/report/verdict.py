@@ -6,27 +6,17 @@ A fit by output error is judged by its simulation of data that it was not fitted
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-import numpy as np
-
+from veridyn.identify.pipeline.identified import IdentificationStudy
+from veridyn.identify.pipeline.study_verdict import deviations_too_small
 from veridyn.inference.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
-from veridyn.inference.finding import CONTRADICTION
-from veridyn.inference.verdict import Verdict
-from veridyn.report import count, listed, number, percent, unit_text
+from veridyn.inference.verdict import CLOSE, USEFUL, Verdict, carrying, error_beyond_noise
+from veridyn.report import listed, number, percent, unit_text
 from veridyn.report.blocks import Block, Section, Table, Text
-from veridyn.studies.identification import IdentificationStudy
 
 SIMULATION_HEAD = ("coordinate", "unit", "% of std, validation", "training", "% of rms, validation", "rms error", "std")
-CLOSE, USEFUL = (
-    5.0,
-    15.0,
-)  # percent of the force's standard deviation, beyond noise, on held-out data: "closely", "usefully"
-MIN_ROW_SHARE = (
-    0.05  # of the largest standard deviation of its unit: what a row must carry to decide the grade (chosen)
-)
 NOISE_RATIO = 1.5  # times the rms error on its own motion: more than this is not noise
-WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
-MAX_SHIFT = 3.0  # deviations of a parameter: its stated deviation is not true with more
 CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
 
 
@@ -57,76 +47,30 @@ def simulation_section(study: IdentificationStudy) -> list[Section]:
         f"The fit compares {compared} with a simulation, and is judged by one: {settings.words}, each from the measured state. "
         "The forces below are those of inverse dynamics, which it does not use."
     )
-    failed: list[Block] = [Text(f"The validation data cannot be simulated: {study.not_simulated}.")]
+    failed: list[Block] = [Text(f"The validation data cannot be simulated: {study.unseen.not_simulated}.")]
     blocks = (
-        failed if study.not_simulated else [Table(SIMULATION_HEAD, simulation_lines(study), left=(1,), strong=(2,))]
+        failed
+        if study.unseen.not_simulated
+        else [Table(SIMULATION_HEAD, simulation_lines(study), left=(1,), strong=(2,))]
     )
     return [Section("Simulation of the validation data", blocks, lead)]
 
 
-def verdict(study: IdentificationStudy, doubtful: bool = False) -> Verdict:
-    """Judge a study by its own figures: what noise of the measurement does not explain, on samples that the fit did not use.
-
-    `doubtful`: possible faults are named, so that predictions of like motions stand and values are not quoted.
-    Forces of inverse dynamics or, where the fit was made by simulation, simulated coordinates.
-    """
-    error = 100.0 * max((r.error_beyond_noise for r in carrying(study)), default=math.nan)
-    grade = "good" if error < CLOSE else "fair" if error < USEFUL else "poor"
-    name = study.model.name
-    if study.held_out < 1.0:
-        grade = "fair" if grade == "good" else grade
-        headline = {
-            "fair": f"The model “{name}” fits samples that were used to identify it; whether it predicts others is not known.",
-            "poor": f"The model “{name}” does not fit the samples it is judged by, though the fit used them.",
-        }[grade]
-    else:
-        headline = {
-            "good": f"The model “{name}” is identified, and it predicts motion not used for the fit.",
-            "fair": f"The model “{name}” is identified; on motion not used for the fit it is roughly right.",
-            "poor": f"The model “{name}” does not yet predict motion not used for the fit.",
-        }[grade]
-    against = contradicted(study)
-    if against and grade == "good":
-        grade = "fair"
-        headline = (
-            f"The model “{name}” predicts motion not used for the fit, but its parameters are in doubt: {against}."
-        )
-    if study.unjudged:
-        headline = f"The model “{name}” cannot be judged: {study.unjudged}."
-    return Verdict(
-        grade, headline, tuple(_findings(study)), tuple(_may(study, grade, doubtful)), tuple(_may_not(study, doubtful))
-    )
+def verdict(study: IdentificationStudy) -> Verdict:
+    """The verdict of a study, with what its figures say in sentences."""
+    return replace(study.verdict, findings=tuple(_findings(study)))
 
 
 def grade_rule(study: IdentificationStudy) -> str:
     """How the grade follows from the figures, for those who check it."""
-    worst = 100.0 * max((r.error_beyond_noise for r in carrying(study)), default=math.nan)
+    worst = error_beyond_noise(study.judging.rows)
     what = "simulated coordinates" if study.by_simulation else "forces"
     return (
         f"largest error of {what} beyond noise {percent(worst)} % of the standard deviation of what was measured; good below "
-        f"{CLOSE:g} %, fair below {USEFUL:g} %; good becomes fair where validation samples were used for the fit, where a finding of rank "
-        f"one moves a parameter by more than {MAX_SHIFT:g} deviations, where rows contradict each other, or where a possible fault "
-        "is named; a limit of the study file that is missed makes it poor"
+        f"{CLOSE:g} %, fair below {USEFUL:g} %; not validated where no sample was held out; at best fair where samples of the fit were "
+        "used for validation, where rows or logs contradict each other, or where a possible fault is named; poor where the values from "
+        "before predict held-out samples better, or a limit of the study file is missed"
     )
-
-
-def contradicted(study: IdentificationStudy) -> str:
-    """What speaks against the parameters, in a few words: a cause of rank one that moves one of them by more than `MAX_SHIFT`, or rows
-    that contradict each other; empty where nothing does."""
-    first = next((f for f in study.fit.findings if f.rank == 1), None)
-    if first is not None and first.shift > MAX_SHIFT:
-        return f"{first.cause} of {first.place} moves {first.moves} by {first.shift:.2g} deviations"
-    if any(f.cause == CONTRADICTION for f in study.fit.findings):
-        return "the rows of its equations contradict each other"
-    return ""
-
-
-def carrying(study: IdentificationStudy) -> tuple[RowReport, ...]:
-    """Judged rows of the validation data that vary by at least MIN_ROW_SHARE of what the largest row of the same unit does."""
-    most: dict[str, float] = {}
-    for r in study.judging.rows:
-        most[r.unit] = max(most.get(r.unit, 0.0), r.measured_std)
-    return tuple(r for r in study.judging.rows if r.judged and r.measured_std > MIN_ROW_SHARE * most[r.unit])
 
 
 def _findings(study: IdentificationStudy) -> list[str]:
@@ -138,7 +82,7 @@ def _findings(study: IdentificationStudy) -> list[str]:
         + ("this motion excites all of them. " if total == study.structure.count else f"this motion excites {total}. ")
         + f"{well} of {total} are known to better than 10 % (one standard deviation)."
     ]
-    worst = max(carrying(study), key=lambda r: r.std_error, default=None)
+    worst = max(carrying(study.judging.rows), key=lambda r: r.std_error, default=None)
     if worst is not None:
         out.append(_errors(study, worst))
     if study.held_out == 0.0:
@@ -157,7 +101,11 @@ def _findings(study: IdentificationStudy) -> list[str]:
         out.append(
             f"Not judged, because the measured {what} varies by less than {MIN_SIGNAL_TO_NOISE:g} times its noise: {rows}."
         )
-    idle = [r for r in study.judging.rows if r.judged and r not in carrying(study) and 100.0 * r.std_error > CLOSE]
+    idle = [
+        r
+        for r in study.judging.rows
+        if r.judged and r not in carrying(study.judging.rows) and 100.0 * r.std_error > CLOSE
+    ]
     if idle:
         idle_rows = listed(
             [
@@ -175,7 +123,7 @@ def _findings(study: IdentificationStudy) -> list[str]:
         out.append(
             f"The log is simulated, so the truth is known: {100 * f['share_inside_two_sigma']:.0f} % of the parameters lie within two "
             f"standard deviations of it (95 % are expected), the furthest {f['largest_error_in_sigma']:.1f} σ away."
-            + (" The stated deviations are too small." if _too_small(study) else "")
+            + (" The stated deviations are too small." if deviations_too_small(study) else "")
         )
     return out + _cautions(study)
 
@@ -235,67 +183,4 @@ def _cautions(study: IdentificationStudy) -> list[str]:
             f"The residuals of {listed(coloured)} are correlated in time; the stated deviations "
             + ("allow for it." if allowed else "are too small where the covariance assumes white noise.")
         )
-    return out
-
-
-def _may(study: IdentificationStudy, grade: str, doubtful: bool) -> list[str]:
-    if study.unjudged:
-        return ["Planning a validation: record a motion that is not used for the fit, and in which every joint moves."]
-    if grade == "poor":
-        return ["Finding out what the model lacks: see where the difference between measured and predicted is largest."]
-    machine, speed = study.model, np.abs(study.training.qd).max(axis=0)
-    units = {"turning": "rad/s", "sliding": "m/s"}
-    own = [
-        f"{machine.coordinates[k]}\N{NO-BREAK SPACE}{number(speed[k], 2)} {units[machine.coordinate_kinds[k]]}"
-        for k in machine.independent
-    ]
-    reach = listed(own, 8)
-    if study.fit.replay_settings is not None:
-        use = f"Simulating motions like those recorded, {study.fit.replay_settings.words}"
-    else:
-        use = "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact)"
-    out = [f"{use}, up to the speeds seen: {reach}."]
-    well = study.fit.well_identified()
-    if well and not doubtful:
-        trust = (
-            ", with their deviations." if not _too_small(study) else "; their true deviations are larger than stated."
-        )
-        out.append(f"Quoting the {count(len(well), 'parameter')} with σ below 10 %{trust}")
-    if (
-        study.inessential and not study.reduced_is_worse and not study.by_simulation
-    ):  # decided by least squares on forces
-        out.append(
-            f"Leaving out {listed(study.inessential)}, if a smaller model is wanted: zero explains the data as well, and the worst "
-            f"row is then off by {percent(study.figures['worst_cross_validation_essential_percent'])} %."
-        )
-    return out
-
-
-def _too_small(study: IdentificationStudy) -> bool:
-    """Whether fewer true values lie within 2σ than chance explains: three deviations of a binomial share below 95.4 %."""
-    share = study.figures.get("share_inside_two_sigma", 1.0)
-    return share < WITHIN_TWO - 3.0 * math.sqrt(WITHIN_TWO * (1.0 - WITHIN_TWO) / len(study.truth))
-
-
-def _may_not(study: IdentificationStudy, doubtful: bool) -> list[str]:
-    out = ["The values of parameters, before the possible faults below are cleared up."] if doubtful else []
-    groups = study.fit.base.relations()
-    if groups:
-        out.append(
-            f"Mass or inertia of single bodies, where they are known only in one of the {count(len(groups), 'sum')} listed below: "
-            "within a sum the split is that of the prior and not of the data."
-        )
-    poor = [n for n in study.fit.names if n not in set(study.fit.well_identified())]
-    if poor:
-        out.append(
-            f"The values of {listed(poor)}: their deviations are large beside them, because they are small or the motion hardly shows them."
-        )
-    if study.reduced_is_worse:
-        full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
-        out.append(
-            f"The reduced model without {listed(study.inessential)}: on {study.judged_on} it is off by {less} %, the full one by {full} %."
-        )
-    out.append("Faster motions, another tool or load, or friction at another temperature, without recording again.")
-    if np.isfinite(study.truth).any():
-        out.append("Any statement about a real machine: everything here was simulated.")
     return out

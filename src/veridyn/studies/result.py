@@ -32,31 +32,15 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynWarning
 from veridyn.files.access import write_atomic
+from veridyn.inference.parameter_row import NAN, ParameterRow
+from veridyn.inference.parameter_row import parameter_row as parameter_row
+from veridyn.inference.parameter_row import parameter_rows as parameter_rows
 from veridyn.model.experiment import Experiment
 from veridyn.plain_text import harmless_cell
 from veridyn.version import __version__
 
-NAN = float("nan")
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "pyarrow", "cvxpy", "clarabel")
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-
-
-@dataclass(frozen=True)
-class ParameterRow:
-    """One parameter: its estimate with standard deviation, its prior, and the truth where it is known (else NaN)."""
-
-    name: str
-    unit: str
-    value: float
-    sigma: float
-    sigma_percent: float
-    prior: float = NAN
-    truth: float = NAN
-
-    @property
-    def inside(self) -> bool | None:
-        """Whether the truth lies within 2σ; None where it is not known."""
-        return abs(self.value - self.truth) <= 2.0 * self.sigma if math.isfinite(self.truth) else None
 
 
 @dataclass(frozen=True)
@@ -326,19 +310,3 @@ def limits_missed(accept: Mapping[str, tuple[float, float]], figures: Mapping[st
 def rms_of(x: Array) -> float:
     """√(Σ x²/N); NaN of nothing."""
     return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
-
-
-def parameter_row(
-    name: str, unit: str, value: float, sigma: float, prior: float = NAN, truth: float = NAN
-) -> ParameterRow:
-    """A parameter with its deviation, and that in percent: infinite where the value is zero."""
-    percent = 100.0 * sigma / abs(value) if value else math.inf
-    return ParameterRow(name, unit, value, sigma, percent, prior, truth)
-
-
-def parameter_rows(names: Sequence[str], units: Sequence[str], *columns: Iterable[float]) -> tuple[ParameterRow, ...]:
-    """One row for each parameter; `columns` are the numbers of a row in its order, each over all parameters."""
-    return tuple(
-        ParameterRow(name, unit, *(float(x) for x in numbers))
-        for name, unit, *numbers in zip(names, units, *columns, strict=True)
-    )

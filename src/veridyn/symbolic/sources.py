@@ -32,13 +32,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("machines",),
     ("files",),
     ("identify", "observe", "simulate", "training"),
+    ("inference",),
     ("mechanics", "signals"),
     ("model",),
     ("symbolic", "spatial"),
     ("arguments",),
     ("settings",),
     ("argument_words",),
-    ("arrays", "errors", "lazy", "plain_text", "progress", "version"),
+    ("arrays", "errors", "lazy", "plain_text", "progress", "version", "wording"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]
 BESIDE = ""  # stands for the modules directly in the package

@@ -138,12 +138,8 @@ def recorded(m: Motion) -> vd.Experiment:
     return vd.Experiment.from_arrays(m.t, values, units, "bench")
 
 
-def test_a_log_in_place_of_a_motion_is_prepared_with_default_settings() -> None:
+def test_what_is_neither_a_motion_nor_a_log_is_refused() -> None:
     log = recorded(noisy(np.random.default_rng(1)))
-    fit, by_hand = vd.identify(drawn(), log), vd.identify(drawn(), vd.motion(drawn(), log))
-    assert np.array_equal(fit.values, by_hand.values)
-    both = vd.identify(drawn(), [log, log])
-    assert both.rows[0].samples == 2 * fit.rows[0].samples
     for wrong in (3.0, "run.csv", [log, None]):
         with pytest.raises(DataError, match="it is no motion"):
             vd.identify(drawn(), wrong)
@@ -156,7 +152,7 @@ def test_what_motion_repairs_is_a_warning_and_a_note_of_the_fit() -> None:
         motion = vd.motion(drawn(), log)
     assert motion.notes == ("repaired: 5 sample(s) of dropouts to zero of channel 'force.q2', first at t = 7.000000 s, "
                             "bridged from the neighbours",)  # fmt: skip
-    fit, good = vd.identify(drawn(), motion), vd.identify(drawn(), recorded(whole))
+    fit, good = (vd.identify(drawn(), m) for m in (motion, vd.motion(drawn(), recorded(whole))))
     assert motion.notes[0] in fit.notes
     assert np.abs((fit.values - good.values) / good.sigma).max() < 0.5
     with pytest.warns(vd.errors.DataWarning, match="drops to zero"):

@@ -14,10 +14,10 @@ from veridyn.identify.estimator import OLS, WLS
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.pipeline.identification import Estimation
 from veridyn.identify.settings import IdentifySettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.exporting import export_run
-from veridyn.studies.identification import Estimation
 from veridyn.studies.result import new_run
 from veridyn.studies.run import estimation
 from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of

@@ -9,11 +9,12 @@ from studies.bench_robot import Bench, robot
 from studies.small_arm import small_study
 from veridyn.errors import DataError, DataWarning, FileError, IdentificationWarning
 from veridyn.identify.estimator import disagreement
+from veridyn.identify.pipeline.estimation import estimated
+from veridyn.identify.result import Fit
 from veridyn.inference.agreement import Agreement
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.config.study import load_study
-from veridyn.studies.identification import IdentificationStudy, identify_and_validate
 from veridyn.studies.run.estimation import IdentifyRun
 from veridyn.studies.run.identify import missed, run_identify
 
@@ -55,15 +56,16 @@ def run(folder: Path, *changes: tuple[str, str], bench: Bench | None = None) -> 
 def test_logs_that_disagree_are_reported_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What widens the deviations is a warning of the run, which its result, its report and the command line have."""
 
-    def disagreeing(*args: Any, **kwargs: Any) -> IdentificationStudy:
-        found = identify_and_validate(*args, **kwargs)
-        apart = Agreement(2, 4.5, 1e-9, np.zeros(len(found.fit.values)))
-        return replace(found, fit=replace(found.fit, disagreement=disagreement(apart, found.fit.names)))
+    def disagreeing(*args: Any) -> Fit:
+        fit = estimated(*args)
+        apart = Agreement(2, 4.5, 1e-9, np.zeros(len(fit.values)))
+        return replace(fit, disagreement=disagreement(apart, fit.names))
 
-    monkeypatch.setattr("veridyn.studies.run.identify.identify_and_validate", disagreeing)
+    monkeypatch.setattr("veridyn.identify.pipeline.pipeline.estimated", disagreeing)
     with pytest.warns(IdentificationWarning, match=r"2 logs, or parts of one, disagree .* widened by 2.12") as raised:
-        run(tmp_path)
+        found = run(tmp_path)
     assert len(raised) == 1
+    assert found.study.verdict.grade == "fair" and found.study.verdict.reasons[0].kind == "disagreement"
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +266,7 @@ def test_a_whole_log_is_fitted_without_validation_and_the_verdict_says_so(tmp_pa
     change = (("validation: [validation.csv]", "validation: none"), ("accept: {validation_percent: 5}", "accept: {}"))
     found = run(tmp_path, *change)
     assert found.study.held_out == 0.0 and len(found.study.training) == len(plain.study.training)
-    assert "whether it predicts others is not known" in verdict(found.study).headline
+    assert verdict(found.study).grade == "not validated" and found.study.fit.verdict.grade == "not validated"
     assert any("none was kept for validation" in line for line in verdict(found.study).findings)
 
 

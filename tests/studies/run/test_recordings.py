@@ -13,13 +13,11 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.experiment import Experiment
-from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
-from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.recordings import Chained, Recordings, Streamed, margin_of, taken, with_margin
+from veridyn.studies.run.recordings import Chained, Recordings, Streamed, margin_of, with_margin
 
 COLUMNS = {"t": "t"} | {f"q.q{k}": f"q{k}" for k in (1, 2, 3)} | {f"force.q{k}": f"tau{k}" for k in (1, 2, 3)}
 UNITS = {"t": "s"} | {name: "rad" if name[0] == "q" else "N*m" for name in COLUMNS if name != "t"}
@@ -123,15 +121,10 @@ def test_logs_are_read_once_and_hashed(tmp_path: Path) -> None:
         "[training.csv]", "[{file: training.csv, share: [0, 0.5]}, {file: training.csv, share: [0.5, 1]}]"
     )
     read = recordings(tmp_path, study)
-    assert len(read.logs) == 2 and [t.log for t in read.training] == [0, 0] and [t.log for t in read.validation] == [1]
+    assert len(read.logs) == 2 and all(r.log is read.logs[0] for r in read.training)
+    assert len(read.training) == 2 and [r.log for r in read.validation] == [read.logs[1]]
     assert set(read.hashes) == {"training.csv", "validation.csv"}
     assert read.logs[0]["q.q1"].unit == "rad" and read.logs[0]["force.q1"].unit == "N*m"
-
-
-def test_without_validation_the_last_30_percent_are_kept_for_it(tmp_path: Path) -> None:
-    read = recordings(tmp_path, STUDY.replace("validation: [validation.csv]\n", ""))
-    assert read.training[0].settings.share == (0.0, 0.7)
-    assert read.validation[0].settings.share == (0.7, 1.0)
 
 
 def test_units_signs_and_torque_constants(tmp_path: Path) -> None:
@@ -199,23 +192,6 @@ def test_a_log_that_is_not_there_is_told_with_the_line(tmp_path: Path) -> None:
         recordings(tmp_path, STUDY.replace("[validation.csv]", "[other.csv]"))
 
 
-def some_motion(start: float, count: int) -> Motion:
-    t = start + np.arange(count) / 100.0
-    zeros = np.zeros((count, 1))
-    return Motion(t, zeros, zeros, zeros)
-
-
-def test_shares_are_of_the_time_recorded_over_all_pieces() -> None:
-    pieces = [some_motion(0.0, 300), some_motion(50.0, 700)]
-    first = taken(pieces, RecordingSettings(file="x", share=(0.0, 0.5)))
-    second = taken(pieces, RecordingSettings(file="x", share=(0.5, 1.0)))
-    assert [len(m) for m in first] == [300, 200]
-    assert [len(m) for m in second] == [500]
-    late = taken(pieces, RecordingSettings(file="x", start=52.0, end=53.0))
-    assert [len(m) for m in late] == [101]
-    assert taken(pieces, RecordingSettings(file="x", start=900.0)) == []
-
-
 def test_a_log_without_a_clock_below_a_preamble(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.study = STUDY.replace("  time: t [s]\n", "  rate: 200\n")
@@ -245,11 +221,3 @@ def test_a_log_without_a_clock_below_a_preamble(tmp_path: Path) -> None:
 def test_clocks_and_validations_that_cannot_be_are_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     with pytest.raises(FileError, match=words):
         recordings(tmp_path, STUDY.replace(*change))
-
-
-def test_validation_none_takes_every_sample_to_learn_from(tmp_path: Path) -> None:
-    study = STUDY.replace("validation: [validation.csv]", "validation: none").replace(
-        "accept: {validation_percent: 5}\n", ""
-    )
-    read = recordings(tmp_path, study)
-    assert read.training == read.validation and read.training[0].settings.share == (0.0, 1.0)

@@ -19,6 +19,7 @@ from veridyn.errors import DataWarning, warn
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.pipeline.identified import Trace, std_figures, trace
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
@@ -48,7 +49,6 @@ from veridyn.papers.car.drive import TRAINING, VALIDATION, Campaign
 from veridyn.papers.car.machine import TABLE_II, TEN_ROWS, car_20, car_38
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.studies.identified import Trace, std_figures, trace
 from veridyn.studies.result import ParameterRow, Result, parameter_row
 
 NAMES = tuple(TABLE_II)

@@ -27,6 +27,7 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
+from veridyn.identify.pipeline.identified import Trace, trace
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
@@ -59,7 +60,6 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, prepare
 from veridyn.spatial.algebra import Mat
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.studies.identified import Trace, trace
 
 Record = Callable[[Experiment, CarKnown], CarRecord]
 Read = Callable[[CarRecord, CarKnown], Motion]

@@ -22,6 +22,7 @@ from veridyn.identify.estimator import WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.trust import CalibratedPrior, calibrate_prior
 from veridyn.identify.laboratory import diagnose, encoder_offsets
+from veridyn.identify.pipeline.identified import Trace, trace
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
@@ -51,7 +52,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import pseudo_inertia
 from veridyn.spatial.rotations import Placement
-from veridyn.studies.identified import Trace, trace
 from veridyn.studies.result import ParameterRow, Result, collected_warnings, parameter_rows
 
 FAULTS = {

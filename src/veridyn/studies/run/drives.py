@@ -42,7 +42,7 @@ from veridyn.studies.config.identify_sections import DrivesFile, FlexibleFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result, csv_text, fingerprint, parameter_row
 from veridyn.studies.run.machine import model_path, study_machine
-from veridyn.studies.run.recordings import Recordings, cut_log
+from veridyn.studies.run.recordings import Recordings
 
 NAMED = 6  # numbers in a warning
 
@@ -163,7 +163,7 @@ def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> Drive
     progress("reading the logs", 0.0, None)
     inner: Loaded[Any] = loaded
     recorded = Recordings(inner)
-    training = [cut_log(recorded, part) for part in recorded.training]
+    training = [part.cut() for part in recorded.training]
     models = {
         k: (("drives", "runs", k, "model"), run.model)
         for k, run in enumerate(study.drives.runs)
@@ -174,7 +174,7 @@ def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> Drive
         begun = time.process_time()
         fit = identify_drives(machine, training, study.drives.method(machines), progress=progress)
         spent = time.process_time() - begun
-        others = [cut_log(recorded, part) for part in recorded.validation] if study.validation else []
+        others = [part.cut() for part in recorded.validation] if study.validation else []
         replays, before = (tuple(how(log) for log in others) for how in (fit.simulate, fit.simulate_defaults))
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
     inputs |= {f"model_{k + 1}": fingerprint(model_path(loaded, at, model)) for k, (at, model) in models.items()}
@@ -352,9 +352,7 @@ def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> F
     recorded = Recordings(inner)
     own, joints = study.flexible.settings(), study.flexible.joints
     with loaded.placing(("flexible",), DataError):
-        training, validation = (
-            [cut_log(recorded, part) for part in some] for some in (recorded.training, recorded.validation)
-        )
+        training, validation = ([part.cut() for part in some] for some in (recorded.training, recorded.validation))
         progress("fitting the joints", 0.0, None)
         fit = identify_flexible(machine, training, joints=joints, settings=own)
         again = identify_flexible(machine, validation, joints=joints, settings=own)

@@ -22,6 +22,10 @@ from veridyn.files.archive import save
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.estimate import ESTIMATORS
+from veridyn.identify.pipeline.identification import Estimation
+from veridyn.identify.pipeline.identified import IdentificationStudy
+from veridyn.identify.pipeline.loop_closing import Closing
+from veridyn.identify.pipeline.study_verdict import verdict_of_study
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation
@@ -31,9 +35,8 @@ from veridyn.progress import usable_threads
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings, Executing, ExecutorSettings
 from veridyn.studies.config.study import Loaded, dotted
-from veridyn.studies.identification import Estimation, IdentificationStudy
 from veridyn.studies.result import ParameterRow, Result, Run
-from veridyn.studies.run.machine import FIT, Closing
+from veridyn.studies.run.machine import FIT
 from veridyn.symbolic.gpu import open_gpu
 from veridyn.version import __version__
 
@@ -274,8 +277,8 @@ class IdentifyRun:
             table = {} if d.validation is None else d.validation.table
             return Result(name, seed, False, self.inputs, self.figures, d.parameters, table, (*told, *warnings))
         made = self.study.result(name, seed=seed, quick=False, inputs=dict(self.inputs), warnings=warnings)
-        findings = tuple(f.record for f in self.study.fit.findings)
-        return replace(made, figures={**made.figures, **self.figures}, findings=findings)
+        verdict = verdict_of_study(self.study, self.missed).record
+        return replace(made, figures={**made.figures, **self.figures}, verdict=verdict)
 
     @property
     def figures(self) -> dict[str, float]:

@@ -27,9 +27,8 @@ from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result, csv_text, fingerprint, parameter_row
 from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of, on_cluster
-from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.identify import pipeline_of, run_identify
 from veridyn.studies.run.machine import model_path, study_machine
-from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 
 Logs = Mapping[str, tuple[RecordingSettings, ...]]
@@ -169,7 +168,7 @@ def _unusable(machine: Machine, loaded: Loaded[FleetFile], job: MachineJob) -> d
     for log in job.logs:
         part = _part(loaded, job, (log,))
         try:
-            Preparing(part, machine, Recordings(part), silent)
+            _ = pipeline_of(part, machine, Recordings(part)).start().logs.repaired
         except VeridynError as error:
             found[_log_words(log)] = str(error)
     return found

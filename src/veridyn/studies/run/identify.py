@@ -1,47 +1,38 @@
 """``kind: identify``, run: from a study file to judged parameters, with everything that was noticed on the way.
 
-The results are compared with the limits that the study file sets.
+The file names logs, places and limits; the way from logs to the verdict is :mod:`veridyn.identify.pipeline.pipeline`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from veridyn.arguments import checked
-from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.files.machine.urdf import urdf_limits
-from veridyn.identify.diagnosis.delays import Delays, delays
-from veridyn.identify.diagnosis.fit_check import assumes_uncorrelated, attempt
-from veridyn.identify.diagnosis.judge import Case, Judgement, in_detail, judgement_of
-from veridyn.identify.diagnosis.plausible import odd_clocks
+from veridyn.identify.diagnosis.fit_check import attempt
 from veridyn.identify.diagnosis.replacements import omitted
-from veridyn.identify.estimator import in_formulation, with_tree_note
-from veridyn.identify.estimators.feasible import Consistent
-from veridyn.identify.estimators.prior import Prior
-from veridyn.identify.estimators.trust import Trust, trust_prior
-from veridyn.identify.friction_ladder import FrictionLadder, friction_ladder
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.pipeline.identification import Estimation, study_of
+from veridyn.identify.pipeline.identified import IdentificationStudy
+from veridyn.identify.pipeline.pipeline import Blocks, FrictionSteps, Pipeline, Work
+from veridyn.identify.pipeline.preparation import Preparation
 from veridyn.identify.selection import EssentialRule
-from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
+from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+from veridyn.signals.mend import Mending
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.identification import Estimation, IdentificationStudy, identify_and_validate
 from veridyn.studies.result import fingerprint
 from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of
-from veridyn.studies.run.machine import closing, own_formulation, study_machine
-from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn_of_rest, wrong_speed
-from veridyn.studies.run.recordings import Recordings
-
-ASKED = DiagnosisSettings(level="full")
-DIFFERENT_LOGS = "Look at what differs between them: load, temperature, speed, or what the model lacks there."
+from veridyn.studies.run.machine import model_path, own_formulation, study_machine
+from veridyn.studies.run.recordings import Chained, Recordings, Streamed, margin_of, with_margin
 
 
 def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) -> list[str]:
@@ -111,201 +102,147 @@ def _identified(
         raise loaded.error_at(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
-    if study.validation != "none":
-        _warn_of_repeats(recorded)
-    work = Preparing(loaded, machine, recorded, progress)
-    early = odd_clocks(recorded.logs) if study.checks else []
-    for suspicion in early:  # said at once: what follows may be refused because of it
-        warn(IdentificationWarning, suspicion.fault)
-    for log in work.mended:
-        for fault in log.told:
-            warn(DataWarning, fault)
-
-    cutoff, lowpass = work.lowpass()
-    training, validation = work.motions(lowpass)
-    how, later = work.samplings(training, validation, lowpass)
-    few = work.few_equations(training, how, lowpass)
-    if few is not None and estimation.settings.covariance != "hac" and assumes_uncorrelated(estimation.method):
-        warn(IdentificationWarning, few)
-        estimation = replace(estimation, settings=replace(estimation.settings, covariance="auto"))
-    ladder = None
-    if study.friction is not None:
-        ladder = _ladder(loaded, machine, training, how, bool(recorded.files), progress)
-        machine = ladder.machine
-        training, validation = (
-            [replace(part, motion=ladder.with_loads(part.motion)) for part in some] for some in (training, validation)
-        )
-        check_estimation(loaded, ("estimator",), machine, estimation)
-    if study.values.standstill == "keep" and not how.dead_zone:
-        warn_of_rest(machine, training)
-    rows = [machine.rows[r] for r in machine.select_rows(study.rows)]
-    late = Delays(seconds={}) if study.clock.delays == "ignore" else _delays(study, machine, plain(training), rows, how)
-    if study.clock.delays == "correct" and late.confirmed:
-        training, validation = (work.moved(part, late) for part in (training, validation))
-        how, later = work.samplings(training, validation, lowpass)
-    trust = None
-    if study.estimator.trust:
-        trust = _trust(loaded, machine, training, estimation, how, progress)
-        estimation = replace(estimation, method=trust.method)
-    learn, judge, first = plain(training), plain(validation), how
-    if recorded.files:
-        learn, judge, how, later = work.streamed(lowpass, how, later)
-    result = identify_and_validate(
-        machine,
-        learn,
-        judge,
-        how,
-        later,
-        study.rows,
-        estimation=estimation,
-        signals=work.signals(lowpass),
+    if recorded.files and study.friction is not None:
+        hint = "Leave log.block out, or record less."
+        raise loaded.error_at(("friction",), "a friction ladder needs logs that fit the memory.", hint=hint)
+    if not any(len(log.channels) for log in recorded.logs):
+        what, expected = "the study names no column of its log.", "channel: column [unit], such as q.JOINT: q1 [rad]"
+        raise loaded.error_at(("log", "columns"), what, expected=expected, found="none")
+    with located(loaded):
+        work = pipeline_of(loaded, machine, recorded, estimation, progress).run()
+    assert work.problem is not None and work.check is not None
+    found = study_of(
+        work.identified,
+        work.problem,
+        work.check,
+        signals=work.logs.signals(work.lowpass),
         reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
         progress=progress,
     )
-    own = own_formulation(loaded, ("model",), study.model)
-    if own != "tree":
-        result = replace(result, fit=with_tree_note(in_formulation(result.fit, own)))
-    if result.fit.disagreement:
-        warn(IdentificationWarning, Fault(result.fit.disagreement, "training", hint=DIFFERENT_LOGS))
-    failed = list[str]()
-    loops = next(iter(attempt("How loops were closed", lambda: [closing(machine, work.closed)], failed)), None)
-    judgement = Judgement()
-    if study.checks:
-        case = Case(
-            fit=result.fit,
-            motions=plain(training),
-            sampling=first,
-            method=estimation.method,
-            settings=ASKED,
-            covariance=estimation.settings.correlated,
-            # Rows of few independent equations fit their own noise, and leave less than all together whatever they say.
-            apart=lambda: 1.0 if few is not None else result.contradiction,
-            logs=recorded.logs,
-            of_log={
-                "How loops were closed": lambda: [] if loops is None else loops.suspicions(),
-                "Measured speeds beside positions": lambda: work.odd_rates(lowpass),
-            },
-            inspected=True,
-            limits=_limits(work),
-            given=work.given,
-            by_rule=study.sampling.by_rule,
-            late=late if study.clock.delays == "report" else None,
-            search_delays=False,
-            progress=progress,
-        )
-        judgement = judgement_of(case)
-        judgement = replace(judgement, failed=(*failed, *judgement.failed))
-        result = replace(result, fit=judgement.on(result.fit, early))
-        for text in judgement.failed:
-            warn(IdentificationWarning, Fault(text, "not checked"))
-    left_out = _left_out(judgement, recorded, study) if study.checks else ("Everything: the study says checks: false.",)
-    found = judgement.named
-    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
-    filtered, said = (lowpass, cutoff, late), (found, tuple(missed(result, study.accept, len(found))))
-    return IdentifyRun(result, machine, work.model_file, *filtered, *said, inputs, trust, loops, left_out, ladder)
-
-
-def _delays(
-    study: IdentifyFile, machine: Machine, motions: Sequence[Motion], rows: Sequence[str], how: Sampling
-) -> Delays:
-    """Those of the forces, in the equations that the judge looks at."""
-    return delays(
-        machine, motions, rows, how, in_detail(machine, motions, rows, how) if study.sampling.by_rule else None
+    return IdentifyRun(
+        judged=found,
+        machine=work.machine,
+        model_file=model_path(loaded, ("model",), study.model),
+        lowpass=work.lowpass,
+        cutoff=work.cutoff,
+        delays=work.late,
+        suspicions=work.judgement.named,
+        missed=tuple(missed(found, study.accept, len(work.judgement.named))),
+        inputs={
+            "study": fingerprint(loaded.text),
+            "model": fingerprint(model_path(loaded, ("model",), study.model)),
+            **recorded.hashes,
+        },
+        trust=work.trust,
+        closing=work.loops,
+        omitted=_left_out(work, bool(recorded.files))
+        if study.checks
+        else ("Everything: the study says checks: false.",),
+        ladder=work.ladder,
     )
 
 
-def _limits(work: Preparing) -> Mapping[str, tuple[float, float]]:
+def pipeline_of(
+    loaded: Loaded[IdentifyFile],
+    machine: Machine,
+    recorded: Recordings,
+    estimation: Estimation | None = None,
+    progress: Progress = silent,
+) -> Pipeline:
+    """What a study file asks, with the recordings that it names."""
+    study, how = loaded.study, estimation or Estimation()
+    return Pipeline(
+        machine=machine,
+        training=recorded.training,
+        validation=recorded.validation,
+        hold_out=study.validation != "none",
+        rows=study.rows,
+        how=preparation_of(study),
+        method=how.method,
+        settings=how.settings,
+        friction=None if study.friction is None else FrictionSteps(**study.friction.model_dump()),
+        trust=study.estimator.trust,
+        checks=DiagnosisSettings() if study.checks else DiagnosisSettings(level="off"),
+        limits=_limits(model_path(loaded, ("model",), study.model)),
+        formulation=own_formulation(loaded, ("model",), study.model),
+        blocks=(lambda work: _in_blocks(work, recorded)) if recorded.files else None,
+        executor=how.executor,
+        progress=progress,
+    )
+
+
+def preparation_of(study: IdentifyFile) -> Preparation:
+    """How the logs of a study become motions and equations."""
+    clock, values = study.clock.model_dump(exclude={"delays"}), study.values.model_dump(exclude={"standstill"})
+    signals, sampling = study.signals.model_dump(), study.sampling
+    rate, lowpass = signals.pop("rate"), signals.pop("lowpass")
+    return Preparation(
+        mending=Mending(**clock, **values),
+        rate=None if rate == "auto" else rate,
+        lowpass=None if lowpass == "none" else lowpass,
+        **signals,
+        standstill=study.values.standstill,
+        delays=study.clock.delays,
+        filter=None if sampling.filter == "none" else sampling.filter,
+        filter_order=sampling.order,
+        decimate=sampling.decimate,
+        dead_zone=sampling.dead_zone,
+        cut=sampling.trim,
+    )
+
+
+@contextmanager
+def located(loaded: Loaded[Any]) -> Iterator[None]:
+    """Faults that name a place of the study file by its keys get their line."""
+    try:
+        yield
+    except (DataError, ModelError, IdentificationError) as error:
+        if not all(_of_file(loaded, f.at) for f in error.faults):
+            raise
+        raise loaded.error([loaded.fault(f.at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
+
+
+def _of_file(loaded: Loaded[Any], at: Sequence[str | int]) -> bool:
+    return bool(at) and str(at[0]) in type(loaded.study).model_fields
+
+
+def _in_blocks(work: Work, recorded: Recordings) -> Blocks:
+    """Motions that are made block by block, and the samplings that leave the margins of the blocks out."""
+    signals = replace(work.logs.signals(work.lowpass), max_gap=None)  # a gap in the middle of a long log is refused
+    margin = margin_of(signals, work.how, work.logs.rate)
+    size = -(-(recorded.loaded.study.log.block or 1) // work.how.decimate) * work.how.decimate
+
+    def streamed(items: Sequence[Any]) -> Sequence[Motion]:
+        parts = []
+        for item in items:
+            file, low, high = recorded.rows_of(item)
+            parts.append(Streamed(work.machine, file, signals, margin, size, low, high, recorded.scaled))
+        return Chained(tuple(parts))
+
+    both = (streamed(items) for items in (work.logs.training, work.logs.validation))
+    learning, judging = both
+    return learning, judging, with_margin(work.how, margin), with_margin(work.later, margin)
+
+
+def _limits(file: Path) -> Mapping[str, tuple[float, float]]:
     """Least and largest positions that the file of the model states."""
-    if work.model_file.suffix.lower() != ".urdf":
+    if file.suffix.lower() != ".urdf":
         return {}
-    return {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
+    return {name: (x.lower, x.upper) for name, x in urdf_limits(file).items()}
 
 
-def _left_out(judgement: Judgement, recorded: Recordings, study: IdentifyFile) -> tuple[str, ...]:
+def _left_out(work: Work, in_blocks: bool) -> tuple[str, ...]:
     """What was not looked for, and why."""
-    speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
-    asked_delays = study.clock.delays != "ignore"
-    seen, failed = judgement.seen, list(judgement.failed)
+    speeds = any(name.startswith("qd.") for log in work.logs.logs for name in log)
+    asked_delays = work.asked.how.delays != "ignore"
+    seen, failed = work.judgement.seen, list(work.judgement.failed)
     never = [] if seen is None else [seen]
     return (
         *attempt(
             "What was not looked for",
-            lambda: [text for e in never for text in omitted(e, asked_delays, speeds, bool(recorded.files))],
+            lambda: [text for e in never for text in omitted(e, asked_delays, speeds, in_blocks)],
             failed,
         ),
-        *(text[:1].upper() + text[1:] for text in judgement.untestable),
+        *(text[:1].upper() + text[1:] for text in work.judgement.untestable),
         *failed,
     )
-
-
-def _ladder(
-    loaded: Loaded[IdentifyFile],
-    machine: Machine,
-    training: Sequence[RecordedMotion],
-    how: Sampling,
-    streamed: bool,
-    progress: Progress,
-) -> FrictionLadder:
-    """The friction that held-out parts of the training logs speak for."""
-    s = loaded.study.friction
-    assert s is not None  # the caller looked
-    if streamed:
-        hint = "Leave log.block out, or record less."
-        raise loaded.error_at(("friction",), "a friction ladder needs logs that fit the memory.", hint=hint)
-    with loaded.placing(("friction",), IdentificationError):
-        return friction_ladder(
-            machine,
-            plain(training),
-            terms=s.terms,
-            on=s.on or None,
-            temperature=s.temperature,
-            rows=loaded.study.rows,
-            settings=IdentifySettings(sampling=how),
-            blocks=s.blocks,
-            standard_errors=s.standard_errors,
-            progress=progress,
-        )
-
-
-def _trust(
-    loaded: Loaded[IdentifyFile],
-    machine: Machine,
-    training: Sequence[RecordedMotion],
-    estimation: Estimation,
-    how: Sampling,
-    progress: Progress,
-) -> Trust[Any]:
-    """How far the prior is to be trusted, by the training logs alone."""
-    if not isinstance(estimation.method, Prior | Consistent) or how.filtering:
-        expected = "an estimator with settings: {prior: …} or of a prior, and sampling: {filter: none}"
-        raise loaded.error_at(("estimator", "trust"), "nothing can be chosen here.", expected)
-    kept = [part.motion[~wrong_speed(part)] for part in training]
-    unmasked = replace(how, drop={}, trim=0)
-    method: Any = estimation.method
-    return trust_prior(
-        machine,
-        kept,
-        method,
-        rows=loaded.study.rows,
-        settings=replace(estimation.settings, sampling=unmasked, device="cpu"),
-        progress=progress,
-    )
-
-
-def _warn_of_repeats(recorded: Recordings) -> None:
-    """Validation on what was fitted says nothing; nor do two files with the same content."""
-    for a in recorded.training:
-        for b in recorded.validation:
-            x, y = recorded.logs[a.log], recorded.logs[b.log]
-            same = a.log == b.log or fingerprint(x) == fingerprint(y)
-            low, high = max(a.settings.share[0], b.settings.share[0]), min(a.settings.share[1], b.settings.share[1])
-            spans = [(s.start or -np.inf, s.end or np.inf) for s in (a.settings, b.settings)]
-            apart = any(
-                one[1] <= other[0] or other[1] <= one[0]
-                for one, other in (spans, (a.settings.speeds, b.settings.speeds))
-            )
-            if same and high > low and not apart:
-                what = "the same samples are used for training and validation."
-                hint = "The errors on the validation logs then say nothing about other motion."
-                fault = Fault(what, y.name, found=f"shares {a.settings.share} and {b.settings.share}", hint=hint)
-                warn(DataWarning, fault)

@@ -6,8 +6,8 @@ to singular positions that was, and what else was measured, is reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,6 @@ import numpy as np
 from veridyn.errors import (
     CapabilityError,
     DataError,
-    Fault,
     Faults,
     FileError,
     IdentificationError,
@@ -29,12 +28,8 @@ from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.estimators.prior import GROUPS, group_of
-from veridyn.identify.logged import Logged
 from veridyn.identify.result import Fit
-from veridyn.inference.finding import Mistake
-from veridyn.mechanics.tree.loops.assembly import splitting
-from veridyn.mechanics.tree.loops.closing import loops_at
-from veridyn.mechanics.tree.of_machine import bodies_of, tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element, LawTable
 from veridyn.model.elements.kinds import NAN
@@ -275,67 +270,3 @@ def _states(loaded: Loaded, at: Place, model: ModelSettings, machine: Machine) -
     p = p.estimated(chosen["estimated"])
     p = p.replacing({name: value for name, value in chosen["known"].items() if value is not None})
     return machine.with_parameters(p.known(list(chosen["known"])))
-
-
-@dataclass(frozen=True)
-class Spare:
-    """A coordinate that was measured though it follows: mean and rms of measured less followed, and how far it moves."""
-
-    mean: float
-    rms: float
-    span: float
-
-
-@dataclass(frozen=True)
-class Closing:
-    """`given`: coordinates the motion was made from; `spans`: coordinate → least and largest position.
-
-    `home` and `worst`: condition of what was solved for, at home and at its largest, at time `at` of a log: a singular position has an
-    infinite one.
-    """
-
-    given: tuple[str, ...]
-    spans: Mapping[str, tuple[float, float]]
-    home: float
-    worst: float
-    at: float
-    spare: Mapping[str, Spare]
-
-    def suspicions(self) -> list[Mistake]:
-        """Measured positions that are not those that follow."""
-        off = {c: s for c, s in self.spare.items() if s.rms > MAX_DISAGREEMENT_SHARE * s.span}
-        return [
-            Mistake(
-                "loop and encoder disagree",
-                Fault(
-                    "its measured position is not the one that follows from the others through closed loops.",
-                    f"position of '{c}'",
-                    f"differences up to {100 * MAX_DISAGREEMENT_SHARE:g} % of its span of {s.span:.4g}",
-                    f"{s.rms:.3g} rms, {s.mean:.3g} of it steady",
-                    "Look at the zeros of these encoders and their signs, and at the lengths in the model.",
-                ),
-            )
-            for c, s in off.items()
-        ]
-
-
-def closing(machine: Machine, pieces: Sequence[Logged]) -> Closing | None:
-    """What is to be said of the loops; None where there are none."""
-    if not machine.closed:
-        return None
-    given = pieces[0].given
-    split = splitting(tree_of(machine), given)
-    at_home = loops_at(split, split.home[None]).condition
-    worst, at = 0.0, 0.0
-    for piece in pieces:
-        m = piece.motion[:: max(1, len(piece.motion) // CONDITION_SAMPLES)]
-        condition = loops_at(split, m.q).condition
-        if condition.max() > worst:
-            worst, at = float(condition.max()), float(m.t[int(np.argmax(condition))])
-    q = np.concatenate([piece.motion.q for piece in pieces])
-    spans = {c: (float(x.min()), float(x.max())) for c, x in zip(machine.coordinates, q.T, strict=True)}
-    spare = {}
-    for c in pieces[0].spare:
-        d = np.concatenate([piece.spare[c] for piece in pieces])
-        spare[c] = Spare(float(d.mean()), float(np.sqrt(np.mean(d**2))), spans[c][1] - spans[c][0])
-    return Closing(given, spans, float(at_home[0]), worst, at, spare)

@@ -25,6 +25,7 @@ from veridyn.files.log.parts import LogFile, LogPart, Window, load_spread, open_
 from veridyn.files.units import to_si
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.logged import motion
+from veridyn.identify.pipeline.recording import Load, Recording
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -40,7 +41,6 @@ from veridyn.studies.result import fingerprint
 
 SPARE_ROWS = 64  # rows beyond the margin, for interpolation and derivatives
 ARRAYS = (".mat", ".npz")
-HELD_OUT = 0.3  # of each training log, where the study names no validation logs
 
 
 class _Passing(Sequence[Motion]):
@@ -128,18 +128,6 @@ def with_margin(sampling: Sampling, margin: int) -> Sampling:
     return replace(sampling, trim=margin)
 
 
-@dataclass(frozen=True)
-class Taken:
-    """What a study takes of one log: its number among the logs of the study, and the settings that say how much.
-
-    Of a log that is read in blocks, `rows` are taken, and the log of that number is its first block.
-    """
-
-    log: int
-    settings: RecordingSettings
-    rows: tuple[int, int] | None = None
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyDrive(DriveLog):
     """The drive of a study: `hashes` of its files, what its checks have found, and the `offset` of the positions' clock."""
@@ -151,42 +139,43 @@ class StudyDrive(DriveLog):
 
 @dataclass
 class Recordings:
-    """The logs of one study file, each read once. `hashes`: file → SHA-256 of its bytes."""
+    """The logs of one study file, each read once. `hashes`: file → SHA-256 of its bytes; `files`: log → the file that is read in blocks."""
 
     loaded: Loaded[IdentifyFile]
     logs: list[Experiment] = field(default_factory=list)
-    training: list[Taken] = field(default_factory=list)
-    validation: list[Taken] = field(default_factory=list)
+    training: list[Recording] = field(default_factory=list)
+    validation: list[Recording] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     files: dict[int, LogFile] = field(default_factory=dict)
     _numbers: dict[tuple[Path, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Read them. Without validation logs, the last 30 % of each training log are kept for that, unless the study says none."""
+        """Read them; without validation logs the last part of each training log is held out by whoever fits them."""
         study = self.loaded.study
-        training, validation = study.training, study.training if study.validation == "none" else study.validation
-        if not validation:
-            middle = [a + (1.0 - HELD_OUT) * (b - a) for a, b in (r.share for r in training)]
-            validation = tuple(r.model_copy(update={"share": (m, r.share[1])}) for r, m in zip(training, middle))
-            training = tuple(r.model_copy(update={"share": (r.share[0], m)}) for r, m in zip(training, middle))
-        named = "validation" if study.validation and study.validation != "none" else "training"
-        self.training = [self._taken(r, ("training", k)) for k, r in enumerate(training)]
-        self.validation = [self._taken(r, (named, k)) for k, r in enumerate(validation)]
+        self.training = [self._taken(r, ("training", k)) for k, r in enumerate(study.training)]
+        if isinstance(study.validation, tuple):
+            self.validation = [self._taken(r, ("validation", k)) for k, r in enumerate(study.validation)]
 
     def scaled(self, channels: dict[str, Channel]) -> dict[str, Channel]:
         """Channels as read, times what the study says of their columns."""
         return _scaled(self.loaded, channels, self.loaded.study.log.columns)
 
-    def _taken(self, item: RecordingSettings, at: Place) -> Taken:
+    def rows_of(self, item: Recording) -> tuple[LogFile, int, int]:
+        """The file of a log that is read in blocks, and the rows that are taken of it."""
+        file = self.files[next(k for k, log in enumerate(self.logs) if log is item.log)]
+        low, high = (round(share * file.rows) for share in item.share)
+        return file, low, high
+
+    def _taken(self, item: RecordingSettings, at: Place) -> Recording:
         number = self._number(item, at)
-        if number not in self.files:
-            return Taken(number, item)
-        if item.start is not None or item.end is not None or item.drop or item.load is not None:
-            raise self.loaded.error_at(
-                at, "of a log that is read in blocks only a share can be taken.", hint="Use share."
-            )
-        low, high = (round(share * self.files[number].rows) for share in item.share)
-        return Taken(number, item.model_copy(update={"share": (0.0, 1.0)}), (low, high))
+        if number in self.files and (
+            item.start is not None or item.end is not None or item.drop or item.load is not None
+        ):
+            what, hint = "of a log that is read in blocks only a share can be taken.", "Use share."
+            raise self.loaded.error_at(at, what, hint=hint)
+        load = None if item.load is None else Load(**item.load.model_dump(exclude={"sigma"}))
+        keys = {name: getattr(item, name) for name in ("share", "start", "end", "speeds", "drop")}
+        return Recording(log=self.logs[number], load=load, place=at, in_blocks=number in self.files, **keys)
 
     def _number(self, item: RecordingSettings, at: Place) -> int:
         named = item.files or {"": item.file}
@@ -212,38 +201,6 @@ class Recordings:
 
     def _whole(self, file: Path) -> Experiment:
         return single_log(self.loaded, self.loaded.study.log, file, own_clocks=True)
-
-
-def cut_log(recorded: Recordings, part: Taken) -> Experiment:
-    """The part of a log between its start and end."""
-    log, s = recorded.logs[part.log], part.settings
-    if s.start is None and s.end is None:
-        return log
-    low, high = -np.inf if s.start is None else s.start, np.inf if s.end is None else s.end
-    kept = {n: (c, (c.t >= low) & (c.t <= high)) for n, c in log.channels.items()}
-    return Experiment({n: Channel(n, c.t[k], c.values[k], c.unit) for n, (c, k) in kept.items()}, log.name)
-
-
-def taken(motions: Sequence[Motion], item: RecordingSettings) -> list[Motion]:
-    """The share of a log that is asked for, of its pieces in order; shares are of the time recorded, without the gaps."""
-    lengths = [len(m) / _rate(m) for m in motions]
-    whole = sum(lengths)
-    low, high = (share * whole for share in item.share)
-    out, passed = [], 0.0
-    for m, length in zip(motions, lengths):
-        at = passed + np.arange(len(m)) / _rate(m)
-        passed += length
-        inside = (at >= low) & (at < high)
-        inside &= m.t >= (-np.inf if item.start is None else item.start)
-        inside &= m.t <= (np.inf if item.end is None else item.end)
-        numbers = np.flatnonzero(inside)
-        if len(numbers):
-            out.append(m[int(numbers[0]) : int(numbers[-1]) + 1])
-    return out
-
-
-def _rate(m: Motion) -> float:
-    return 1.0 / float(np.median(np.diff(m.t)))
 
 
 def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:

@@ -1,68 +1,31 @@
+"""From logs to motions and equations by one rule, here as a study names them."""
+
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from studies.bench_robot import Bench
-from studies.small_arm import small_arm
-from veridyn.errors import DataError, DataWarning
-from veridyn.model.motion import Motion
-from veridyn.progress import silent
+from veridyn.errors import DataError
+from veridyn.identify.pipeline.preparation import Preparation, PreparedLogs
+from veridyn.identify.pipeline.recording import plain
 from veridyn.signals.butterworth import Butterworth
-from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import load_study
+from veridyn.studies.run.identify import pipeline_of
 from veridyn.studies.run.machine import study_machine
-from veridyn.studies.run.preparing import Preparing, RecordedMotion, dropped, plain, resting, warn_of_rest, wrong_speed
 from veridyn.studies.run.recordings import Recordings
 
-T = np.arange(1000) / 100.0
 
-
-def part(moving: np.ndarray | None = None, **settings) -> RecordedMotion:
-    """Joint 1 turns faster and faster; joint 2 rests where `moving` is false."""
-    qd = np.column_stack([T, np.ones(1000) if moving is None else np.where(moving, 1.0, 0.001)])
-    zeros = np.zeros((1000, 2))
-    return RecordedMotion(Motion(T, zeros, qd, zeros), RecordingSettings(file="x", **settings))
-
-
-def test_spans_speeds_and_rest_add_up_over_several_motions() -> None:
-    parts = [part(drop={"q1": ((1.0, 2.0),)}), part(speeds=(0.0, 0.5))]
-    masks = dropped(parts, ["q1", "q2"], [{}, {"q2": T > 9.0}])
-    assert {row: len(mask) for row, mask in masks.items()} == {"q1": 2000, "q2": 2000}
-    np.testing.assert_array_equal(masks["q1"][:1000], (T >= 1.0) & (T <= 2.0))
-    np.testing.assert_array_equal(masks["q1"][1000:], T >= 5.0)
-    np.testing.assert_array_equal(masks["q2"][:1000], False)
-    np.testing.assert_array_equal(masks["q2"][1000:], T >= 5.0)
-    assert dropped([part()], ["q1"], [{}]) == {}
-    with pytest.raises(DataError, match="'q9' is not one of the rows"):
-        dropped([part(drop={"q9": ((0.0, 1.0),)})], ["q1"], [{}])
-    assert [len(m) for m in plain(parts)] == [1000, 1000]
-
-
-def test_every_sample_is_in_one_share_of_speed() -> None:
-    shares = [~wrong_speed(part(speeds=s)) for s in ((0.0, 0.3), (0.3, 0.9), (0.9, 1.0))]
-    np.testing.assert_array_equal(np.sum(shares, axis=0), 1)
-    assert [int(s.sum()) for s in shares] == [300, 600, 100]
-
-
-def test_rest_is_found_where_it_lasts_a_second_and_named_where_it_is_much() -> None:
-    machine = small_arm()
-    short, long = (T < 3.0) | (T > 3.8), (T < 3.0) | (T > 6.0)
-    assert resting(machine, part(short).motion) == {}
-    found = resting(machine, part(long).motion)
-    np.testing.assert_array_equal(found["q2"], ~long)
-    warn_of_rest(machine, [part(short)])
-    with pytest.warns(DataWarning, match=r"(?s)joints stand still.*q2 30 %.*standstill: drop"):
-        warn_of_rest(machine, [part(long)])
-
-
-def prepared(folder: Path, *changes: tuple[str, str], bench: Bench | None = None) -> Preparing:
+def prepared(folder: Path, *changes: tuple[str, str], bench: Bench | None = None) -> PreparedLogs:
     made = bench or Bench(folder)
     for old, new in changes:
         assert old in made.study
         made.study = made.study.replace(old, new)
     loaded = load_study(made.write())
-    return Preparing(loaded, study_machine(loaded, ("model",), loaded.study.model), Recordings(loaded), silent)
+    machine = study_machine(loaded, ("model",), loaded.study.model)
+    return pipeline_of(loaded, machine, Recordings(loaded)).start().logs
 
 
 def test_ends_in_motion_lose_two_periods_of_the_cut_off_and_ends_at_rest_nothing(tmp_path: Path) -> None:
@@ -154,6 +117,13 @@ def test_faults_of_all_logs_come_at_once(tmp_path: Path) -> None:
     bench.training["tau1"][5] = np.nan
     bench.validation["t"][9] = bench.validation["t"][8]
     with pytest.raises(DataError) as caught:
-        prepared(tmp_path, bench=bench)
+        _ = prepared(tmp_path, bench=bench).repaired
     assert "training.csv, channel 'force.q1'" in str(caught.value)
     assert "validation.csv, channel 'q.q1'" in str(caught.value)
+
+
+def test_what_is_not_said_is_left_to_the_rule() -> None:
+    assert Preparation().by_rule
+    assert not any(
+        how.by_rule for how in (Preparation(filter=None), Preparation(decimate=2), Preparation(dead_zone=0.1))
+    )

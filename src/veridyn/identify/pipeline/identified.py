@@ -8,19 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.pipeline.held_out import HeldOutCheck, unjudged
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import Essential
 from veridyn.identify.settings import Acceptance
 from veridyn.identify.validate import predicted
 from veridyn.identify.validation import Validation
-from veridyn.inference.error_measures import MIN_SIGNAL_TO_NOISE, row_unit
+from veridyn.inference.error_measures import row_unit
+from veridyn.inference.parameter_row import ParameterRow, parameter_rows
+from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above
 from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined_clock
@@ -28,7 +33,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 from veridyn.signals.spectrum import Whiteness, cumulative_periodogram
-from veridyn.studies.result import ParameterRow, Result, parameter_rows
 
 WHITE_LEVEL = 0.01  # for all rows of a fit together
 MIN_WHITENESS_SAMPLES = 16  # samples from which a residual may be called white or not
@@ -38,7 +42,7 @@ WORSE_RATIO = 1.1  # of held-out errors, from which a reduced model is reported 
 WELL_IDENTIFIED = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Trace:
     """Measured and predicted side (N, rows) of every row along one motion, both through the filter of the fit.
 
@@ -78,7 +82,9 @@ def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = sile
     units = tuple(row_unit(fit.described, name) for name in names)
     numbers = np.arange(len(along))
     used = [sampling.uses(fit.described, name, along.qd, numbers, len(along), before) for name in names]
-    return Trace(along.t, names, units, y, p, np.column_stack(used) & np.isfinite(y))
+    return Trace(
+        t=along.t, rows=names, units=units, measured=y, predicted=p, used=np.column_stack(used) & np.isfinite(y)
+    )
 
 
 def joined_traces(parts: Sequence[Trace]) -> Trace:
@@ -86,8 +92,8 @@ def joined_traces(parts: Sequence[Trace]) -> Trace:
     if len(parts) == 1:
         return parts[0]
     t = joined_clock([part.t for part in parts])
-    stacked = (np.concatenate([getattr(part, name) for part in parts]) for name in ("measured", "predicted", "used"))
-    return Trace(t, parts[0].rows, parts[0].units, *stacked)
+    stacked = {n: np.concatenate([getattr(part, n) for part in parts]) for n in ("measured", "predicted", "used")}
+    return Trace(t=t, rows=parts[0].rows, units=parts[0].units, **stacked)
 
 
 def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
@@ -110,18 +116,16 @@ def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class IdentificationStudy:
     """Everything an identification found, and what it is judged by.
 
     Several logs stand one after the other in `training` and `validation`. `structure`: base parameters by the closed rules, whatever the
-    motion; ``fit.base``: those this motion excites, by rank. `before` is the validation of the priors, where all are known. `whiteness`:
-    row → test of its residual on the training motion, as the fit saw it. `truth` holds the true base parameters, NaN where there is
-    no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree. `own`: errors of the forces on
-    the training motion, whatever the estimator compares (``fit.rows`` of output error are coordinates). `held_out`: the share of the
-    validation samples that were not used for the fit. `essential_own` and `essential_check`: errors of the reduced model on both.
-    `simulated` and `simulated_own`: of a fit by output error, its simulation of the validation and of the training motion;
-    `not_simulated`: why there is none.
+    motion; ``fit.base``: those this motion excites, by rank. `unseen`: errors on the validation motion. `whiteness`: row → test of its
+    residual on the training motion, as the fit saw it. `truth` holds the true base parameters, NaN where there is no truth.
+    `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree. `own`: errors of the forces on the
+    training motion, whatever the estimator compares (``fit.rows`` of output error are coordinates). `essential_own` and
+    `essential_check`: errors of the reduced model on both.
     """
 
     model: Machine
@@ -131,19 +135,39 @@ class IdentificationStudy:
     fit: Fit
     essential: Essential
     own: Validation
-    check: Validation
+    unseen: HeldOutCheck
     essential_check: Validation
-    before: Validation | None
+    essential_own: Validation
     traces: Mapping[str, Trace]
     whiteness: Mapping[str, Whiteness]
     truth: Array
     settings: Mapping[str, str] = field(default_factory=dict)
     contradiction: float = 1.0
-    held_out: float = 1.0
-    essential_own: Validation | None = None
-    simulated: Validation | None = None
-    simulated_own: Validation | None = None
-    not_simulated: str = ""
+
+    @property
+    def check(self) -> Validation:
+        """Errors of the forces on the validation motion."""
+        return self.unseen.forces
+
+    @property
+    def before(self) -> Validation | None:
+        """The same of the priors, where all are known."""
+        return self.unseen.before
+
+    @property
+    def held_out(self) -> float:
+        """The share of the validation samples that were not used for the fit."""
+        return self.unseen.share
+
+    @property
+    def simulated(self) -> Validation | None:
+        """Of a fit by output error, its simulation of the validation motion."""
+        return self.unseen.simulated
+
+    @property
+    def verdict(self) -> Verdict:
+        """How good the fit is, why it is no better, and what it may be used for."""
+        return above("veridyn.identify.pipeline.study_verdict", "verdict_of_study")(self)
 
     @property
     def by_simulation(self) -> bool:
@@ -153,30 +177,17 @@ class IdentificationStudy:
     @property
     def judging(self) -> Validation:
         """What the fit is judged by: what it was fitted to, on the validation motion. Coordinates of a simulation, or forces."""
-        if not self.by_simulation:
-            return self.check
-        return self.simulated or Validation((), by="simulation")
+        return self.unseen.judging(self.fit)
 
     @property
     def judging_own(self) -> Validation:
         """The same on the training motion."""
-        if not self.by_simulation:
-            return self.own
-        return self.simulated_own or Validation((), by="simulation")
+        return self.unseen.simulated_own or Validation((), by="simulation") if self.by_simulation else self.own
 
     @property
     def unjudged(self) -> str:
         """Why no row of the validation data can be judged, in words; empty where one is."""
-        rows = self.judging.rows
-        if any(r.judged for r in rows):
-            return ""
-        if self.not_simulated:
-            return f"the validation data cannot be simulated with the identified parameters ({self.not_simulated})"
-        if not any(r.samples for r in rows):
-            return "no sample of the validation data is left: all lie in dead zones, at the ends of logs or in spans that are left out"
-        if not any(r.measured_rms > 0.0 for r in rows):
-            return "no force is measured in the validation data"
-        return f"no force varies by more than {MIN_SIGNAL_TO_NOISE:g} times its noise"
+        return unjudged(self.judging.rows, self.unseen.not_simulated)
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -230,8 +241,7 @@ class IdentificationStudy:
         }
         out |= std_figures("training", self.own) | std_figures("cross_validation", self.check)
         out["cross_validation_essential_percent"] = 100.0 * self.essential_check.relative_error
-        if self.essential_own is not None:
-            out["training_essential_percent"] = 100.0 * self.essential_own.relative_error
+        out["training_essential_percent"] = 100.0 * self.essential_own.relative_error
         if (
             f.rows and f.rows[0].unit in POSITION_UNITS
         ):  # output error compares coordinates: forces are not its own measure
@@ -255,9 +265,22 @@ class IdentificationStudy:
 
     def result(
         self, study: str, *, seed: int | None, quick: bool, inputs: Mapping[str, str], warnings: tuple[str, ...] = ()
-    ) -> Result:
-        """The study as the record that a run folder keeps."""
-        return Result(study, seed, quick, inputs, self.figures, self.parameters, self.check.table, warnings)
+    ) -> Any:
+        """The study as the record that a run folder keeps, a :class:`~veridyn.studies.result.Result`."""
+        made = above("veridyn.studies.result", "Result")
+        findings = tuple(f.record for f in self.fit.findings)
+        return made(
+            study,
+            seed,
+            quick,
+            inputs,
+            self.figures,
+            self.parameters,
+            self.check.table,
+            warnings,
+            findings=findings,
+            verdict=self.verdict.record,
+        )
 
     def summary(self) -> str:
         """The fit and its validation as plain text."""

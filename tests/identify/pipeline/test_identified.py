@@ -5,13 +5,13 @@ import pytest
 
 from studies.small_arm import RATE, log_of, small_arm
 from veridyn.errors import IdentificationWarning
+from veridyn.identify.pipeline.identification import identification
+from veridyn.identify.pipeline.identified import Trace, residual_whiteness
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
-from veridyn.studies.identification import identification
-from veridyn.studies.identified import Trace, residual_whiteness
 
 
 def test_samples_a_row_does_not_use_are_marked_as_the_fit_counts_them() -> None:
@@ -72,6 +72,6 @@ def test_whiteness_of_white_noise_holds_its_level_where_samples_are_left_out() -
     low = 0
     for _ in range(200):
         noise = rng.normal(size=(len(t), 1))
-        seen = Trace(t, ("q1",), ("N*m",), noise, np.zeros_like(noise), used)
+        seen = Trace(t=t, rows=("q1",), units=("N*m",), measured=noise, predicted=np.zeros_like(noise), used=used)
         low += residual_whiteness(seen, Sampling())["q1"].p_value < 0.05
     assert low <= 20

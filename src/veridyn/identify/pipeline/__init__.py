@@ -1,0 +1,1 @@
+"""The way from logs to a judged fit: recordings, their preparation, equations, estimate, findings, validation and verdict."""
