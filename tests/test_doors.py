@@ -103,8 +103,8 @@ MACHINES: dict[str, Callable[[Path], tuple[Path, dict[str, str]]]] = {
 quiet = pytest.mark.filterwarnings("ignore::veridyn.errors.IdentificationWarning", "ignore::veridyn.errors.DataWarning")
 
 
-def by_verb(study: Path, columns: dict[str, str]) -> Fit:
-    """What ``vd.identify`` makes of the log of a study, with defaults but for the low-pass that the study names."""
+def recorded(study: Path, columns: dict[str, str]) -> tuple[vd.Machine, vd.Experiment, str]:
+    """The machine of a study, its log, and the rows that it asks for."""
     machine = vd.load_model(study.parent / "model.yaml")
     log = vd.load_log(
         study.parent / "training.csv",
@@ -112,27 +112,57 @@ def by_verb(study: Path, columns: dict[str, str]) -> Fit:
         columns=columns,
         units={"t": "s"} | {channel: unit_of(channel) for channel in columns},
     )
-    rows = "joints" if machine.base == "free" else "all"
-    motion = vd.motion(machine, log, vd.Signals(lowpass=LOWPASS))
-    return vd.identify(machine, motion, rows=rows, diagnose="full")
+    return machine, log, "joints" if machine.base == "free" else "all"
+
+
+def by_motion(study: Path, columns: dict[str, str]) -> Fit:
+    """What ``vd.identify`` makes of the motion of a log, with defaults but for the low-pass that the study names."""
+    machine, log, rows = recorded(study, columns)
+    return vd.identify(machine, vd.motion(machine, log, vd.Signals(lowpass=LOWPASS)), rows=rows)
+
+
+def by_log(study: Path, columns: dict[str, str]) -> Fit:
+    """What it makes of the log, with nothing said."""
+    machine, log, rows = recorded(study, columns)
+    return vd.identify(machine, log, rows=rows)
+
+
+def saying_nothing(study: Path) -> Path:
+    """The same study without a low-pass, and without a word on what it is judged by."""
+    text = study.read_text(encoding="utf-8")
+    for key in ("validation: none\n", f"signals: {{lowpass: {LOWPASS:g}}}\n"):
+        assert key in text
+        text = text.replace(key, "")
+    study.write_text(text, encoding="utf-8")
+    return study
+
+
+DOORS: dict[str, tuple[Callable[[Path, dict[str, str]], Fit], Callable[[Path], Path]]] = {
+    "a motion": (by_motion, lambda study: study),
+    "a log": (by_log, saying_nothing),
+}
 
 
 @quiet
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("name", MACHINES)
-def test_every_door_gives_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values, deviations, equations and findings to 1e-12; of JSON, which rounds, what it prints."""
+def test_every_door_gives_the_same(name: str, door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values, deviations, equations, findings and verdict to 1e-12; of JSON, which rounds, what it prints."""
     study, columns = MACHINES[name](tmp_path)
+    by_verb, asked = DOORS[door]
+    study = asked(study)
     monkeypatch.chdir(tmp_path)
     mine = by_verb(study, columns)
-    run = run_identify(load_study(study))
-    theirs = run.study.fit
+    theirs = run_identify(load_study(study)).study.fit
     assert mine.names == theirs.names
     np.testing.assert_allclose(mine.values, theirs.values, rtol=1e-12, atol=1e-12 * np.abs(mine.values).max())
     np.testing.assert_allclose(mine.sigma, theirs.sigma, rtol=1e-10)
     assert [(r.row, r.samples) for r in mine.rows] == [(r.row, r.samples) for r in theirs.rows]
     assert [(f.cause, f.place) for f in mine.findings] == [(f.cause, f.place) for f in theirs.findings]
+    assert mine.verdict == theirs.verdict
     if name == "arm with late torques":
-        assert mine.findings and mine.findings[0].size == pytest.approx(0.02, abs=0.003)
+        late = next(f for f in mine.findings if f.cause in ("delay", "late force"))
+        assert late.size == pytest.approx(0.02, abs=0.003) and mine.verdict.grade != "good"
     done = CliRunner().invoke(app, ["identify", str(study), "--json"])
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
@@ -140,6 +170,8 @@ def test_every_door_gives_the_same(name: str, tmp_path: Path, monkeypatch: pytes
     values = {p["name"]: p["value"] for p in printed["parameters"]}
     assert values == pytest.approx(dict(zip(mine.names, mine.values, strict=True)), rel=1e-9)
     assert [(f["cause"], f["place"]) for f in printed["findings"]] == [(f.cause, f.place) for f in mine.findings]
+    assert printed["verdict"]["grade"] == mine.verdict.grade
+    assert [r["kind"] for r in printed["verdict"]["reasons"]] == [r.kind for r in mine.verdict.reasons]
 
 
 @quiet
@@ -153,7 +185,7 @@ def test_a_new_check_of_the_judge_appears_at_every_door(tmp_path: Path, monkeypa
         return [*own(fit, seen), Mistake.of("a new check", "it was asked.", where="here")]
 
     monkeypatch.setattr(judge, "few_samples", and_another)
-    assert [f.cause for f in by_verb(study, columns).findings] == ["a new check"]
+    assert [f.cause for f in by_motion(study, columns).findings] == ["a new check"]
     assert [f.cause for f in run_identify(load_study(study)).study.fit.findings] == ["a new check"]
     done = CliRunner().invoke(app, ["identify", str(study), "--json"])
     assert "it was asked" in done.output
