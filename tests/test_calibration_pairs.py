@@ -27,7 +27,8 @@ def two_fits() -> tuple[Fit, Fit]:
     rng, subject = np.random.default_rng(11), SUBJECTS["arm"]
     truth, how = drawn(subject, drawing("arm"), 0.1, rng), Circumstances(samples=3000)
     paths = [Waves.drawn(rng, subject.reach, (0.1, 1.2)) for _ in range(2)]
-    first, second = (vd.identify(model("arm"), recorded(subject, truth, along, 0.0, how, rng)) for along in paths)
+    motions = (vd.motion(model("arm"), recorded(subject, truth, along, 0.0, how, rng)) for along in paths)
+    first, second = (vd.identify(model("arm"), m) for m in motions)
     return first, second
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import veridyn as vd
 from studies.bench_robot import Bench, table
 from veridyn.cli.app import app
 from veridyn.errors import FileError
@@ -101,6 +100,6 @@ def test_a_study_without_columns_is_refused_by_its_line(bench: Bench, tmp_path: 
     text = (tmp_path / "study.yaml").read_text()
     start, end = text.index("  columns:"), text.index("training:")
     (tmp_path / "study.yaml").write_text(f"{text[:start]}  columns: {{}}\n{text[end:]}")
-    with pytest.warns(vd.errors.DataWarning), pytest.raises(FileError, match="the study names no column") as caught:
+    with pytest.raises(FileError, match="the study names no column") as caught:
         run_identify(load_study(tmp_path / "study.yaml"))
     assert caught.value.faults[0].line is not None

@@ -23,6 +23,7 @@ from veridyn.errors import DataError
 from veridyn.identify.diagnosis.columns import Columns, Equations, SecondMoments, columns_of, independent, squares
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.inference.error_measures import NOISE_MARGIN_SIGMAS
 from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closure import closed_or_none
 from veridyn.mechanics.tree.of_machine import takes_machine, tree_of
@@ -34,6 +35,8 @@ from veridyn.signals.resample import uniform_rate
 
 SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred questions
 FEW_SAMPLES = 200  # which show a mean to a few per cent
+# n times the relative variance of Σ(third difference)²/20n for white normal noise: 2 (1 + 2 (15² + 6² + 1)/20²)
+THIRD_DIFFERENCE_VARIANCE = 4.62
 FIRST_SAMPLES = 4000  # of a motion, which show its noise and whether neighbours are correlated
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
@@ -113,7 +116,8 @@ class Evidence:
             moments, y = self.reduced(other.motion_there, other.machine)
             sizes = np.maximum(np.linalg.norm(y, axis=1), least)
         each = moments.left(y, least) / np.where(sizes > 0.0, sizes, 1.0)
-        return np.sqrt(np.maximum(each**2 - self._noise_shares(sizes) ** 2, 0.0)), sizes
+        margin = 1.0 + NOISE_MARGIN_SIGMAS * np.sqrt(THIRD_DIFFERENCE_VARIANCE / max(len(self.motion), 1))
+        return np.sqrt(np.maximum(each**2 - margin * self._noise_shares(sizes) ** 2, 0.0)), sizes
 
     def _noise_shares(self, sizes: Array) -> Array:
         if self.noise is None:
