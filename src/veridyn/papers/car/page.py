@@ -50,7 +50,7 @@ from veridyn.papers.car.study_2002 import Study2002, study_2002
 from veridyn.progress import Progress, silent, staged
 from veridyn.report import like, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text
-from veridyn.report.insight import budget_blocks
+from veridyn.report.budget import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z

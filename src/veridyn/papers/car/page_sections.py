@@ -13,7 +13,7 @@ from veridyn.papers.car.study import ERRORS, CarStudy
 from veridyn.papers.car.study_2002 import CHASSIS_ROWS, Study2002, carrying
 from veridyn.report import like, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
-from veridyn.report.insight import budget_blocks
+from veridyn.report.budget import budget_blocks
 from veridyn.report.plots import Plot, Series, curves
 
 ROWS = {

@@ -32,7 +32,7 @@ from veridyn.papers.humanoid.study import (
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed
 from veridyn.report import listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
-from veridyn.report.insight import budget_blocks
+from veridyn.report.budget import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, bars, curves
 from veridyn.spatial.inertia import INERTIAL
