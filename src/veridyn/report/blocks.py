@@ -99,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """Plots, side by side where there is room; each shows its title above it where there is more than one.
+    """Plots, side by side where there is room; each shows its title above it, but for a single one below a `title` of its figure.
 
     `below`: one plot under each of them, or none, such as the errors of what stands above.
     """

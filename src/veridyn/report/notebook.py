@@ -148,7 +148,7 @@ def _show_car(car: Machine) -> Display:
         for n, u, state in zip(p.names, p.units, p.states, strict=True)
     ]
     facts = [f"a car of a few numbers, {own.tyre} tyres", f"sensors: {listed([s.name for s in car.sensors]) or 'none'}"]
-    return Display(f"Machine “{car.name}”", [Listing(facts), quantity_table(quantities, more=("state",))])
+    return Display(f"Machine “{car.name}”", [Listing(facts), quantity_table(quantities, more=("state",), words=True)])
 
 
 def show_base(base: BaseParameters) -> Display:

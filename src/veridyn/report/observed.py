@@ -292,17 +292,20 @@ def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
 def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
     if not run.virtual:
         return []
-    plots = []
+    plots, idle = [], []
     for name, v in run.virtual.items():
+        if not (v.values.any() or v.sigma.any()):
+            idle.append(DRIVE_WORDS.get(name, name))
+            continue
         scale, unit = (180.0 / np.pi, "deg") if v.units[0] == "rad" else (1.0, v.units[0])
         beside = []
         if name in drive.reference:
             beside = [Series("reference", v.t, scale * drive.reference[name], colour="truth")]
         own, word = (scale * v.values[:, 0], scale * v.sigma[:, 0]), DRIVE_WORDS.get(name, name)
         plots.append(estimate_plot(word, unit, v.t, *own, sigmas=2.0, beside=beside))
-    blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
-    if len(plots) > 1:
-        blocks.append(Figure(plots[1:]))
+    blocks: list[Block] = [Figure([p], p.title.capitalize()) for p in plots[:1]]
+    blocks += [Figure(plots[1:])] if plots[1:] else []
+    blocks += [Text(f"Zero throughout: {listed(idle)}.")] if idle else []
     if "sideslip" in drive.reference and "sideslip" in run.virtual:
         caption = "Estimate less reference. Shaded: ±2σ as the filter states it."
         blocks.append(Figure([_errors(run, drive)], "Error of the sideslip angle", caption))

@@ -53,31 +53,34 @@ def quantity_table(
     percents: bool = False,
     value: str = "value",
     more: Sequence[str] = (),
+    words: bool = False,
 ) -> Table:
-    """A line for each; columns that none of them has are left out. `percents`: with σ as a percentage; `more`: heads of further columns."""
+    """A line for each; columns that none of them has are left out.
+
+    `percents`: with σ as a percentage; `value`: the head of the values; `more`: heads of further columns, which hold `words` or numbers.
+    """
     prior, spread, truth = (
         any(math.isfinite(getattr(q, what)) for q in quantities) for what in ("prior", "prior_sigma", "truth")
     )
+    unit = any(q.unit for q in quantities)
     lines = []
     for q in quantities:
         shown = (number(q.value, 3 if q.weak else 4), q.given) if q.given else measured(q.value, q.sigma)
-        lines.append(
-            (
-                Cell(q.name, mark=q.mark),
-                unit_text(q.unit),
-                *shown,
-                *([_bar(q.percent)] if percents else []),
-                *([number(q.prior, 3) if spread else like(q.prior, q.sigma)] if prior else []),
-                *([number(q.prior_sigma, 2)] if spread else []),
-                *([like(q.truth, q.sigma), _off(q)] if truth else []),
-                *q.more,
-            )
+        cells = (
+            [unit_text(q.unit)] if unit else [],
+            shown,
+            [_bar(q.percent)] if percents else [],
+            [number(q.prior, 3) if spread else like(q.prior, q.sigma)] if prior else [],
+            [number(q.prior_sigma, 2)] if spread else [],
+            [like(q.truth, q.sigma), _off(q)] if truth else [],
         )
-    head = [word, "unit", value, "± σ", *(["σ %"] if percents else []), *(["prior"] if prior else [])]
-    head += [*(["± σ"] if spread else []), *(["truth", "within 2σ of the truth?"] if truth else [])]
-    words = (1, *([len(head) - 1] if truth else []), *range(len(head), len(head) + len(more)))
-    weak = tuple(k for k, q in enumerate(quantities) if q.weak)
-    return Table((*head, *more), lines, caption, left=words, strong=(2,), weak=weak)
+        lines.append((Cell(q.name, mark=q.mark), *(cell for own in cells for cell in own), *q.more))
+    heads = (["unit"] * unit, [value, "± σ"], ["σ %"] * percents, ["prior"] * prior, ["± σ"] * spread)
+    head = [word, *(name for own in heads for name in own), *(["truth", "within 2σ of the truth?"] if truth else [])]
+    end = len(head)
+    left = [*([1] if unit else []), *([end - 1] if truth else []), *(range(end, end + len(more)) if words else [])]
+    weak = [k for k, q in enumerate(quantities) if q.weak]
+    return Table((*head, *more), lines, caption, left=left, strong=[1 + unit], weak=weak)
 
 
 def _bar(share: float) -> Cell | str:
