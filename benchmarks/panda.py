@@ -74,8 +74,8 @@ def study() -> tuple[dict[str, float], float, int]:
 
     A stage is what the study reports as its task; what comes before the first is the reading of the study file.
     """
-    from veridyn.report.page import identification_page
-    from veridyn.report.study import study_sections
+    from veridyn.report.identification import identification_page
+    from veridyn.report.preparation import study_sections
     from veridyn.studies.config.study import load_study
     from veridyn.studies.run.identify import run_identify
 

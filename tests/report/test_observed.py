@@ -56,7 +56,7 @@ def test_the_page_holds_everything(done: ObserveRun) -> None:
 def test_missed_limits_stand_on_the_page(done: ObserveRun) -> None:
     strict = replace(done, accept=ObserveAccept(nis=(3.0, 4.0)))
     text = observed_page(strict, strict.result("crane", 0), "veridyn observe crane.yaml")
-    assert "Limits that are missed" in text and "3 to 4 is accepted" in text
+    assert text.count("3 to 4 is accepted") == 1
 
 
 def test_the_verdict_follows_the_numbers(done: ObserveRun, tmp_path: Path) -> None:

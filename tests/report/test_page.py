@@ -6,54 +6,8 @@ import numpy as np
 import pytest
 
 from studies.small_arm import small_study, with_check
-from veridyn.report.page import (
-    identification_page,
-    key_figures,
-    parameter_lines,
-    row_figures,
-    row_lines,
-    singular_values,
-)
-from veridyn.report.plots import MAX_CURVE_POINTS
+from veridyn.report.identification import identification_page
 from veridyn.report.verdict import CLOSE, USEFUL
-
-
-def test_parameters_are_set_with_their_judgement() -> None:
-    study = small_study()
-    lines = parameter_lines(study)
-    assert [p.name for p in lines] == list(study.fit.names)
-    for line, row in zip(lines, study.parameters, strict=True):
-        assert line.well == (row.sigma_percent < 10.0)
-        assert line.inside == row.inside
-        assert 0.0 <= line.bar <= 100.0
-        assert line.place is not None and 0.0 <= line.place <= 100.0
-        assert line.unit.count("*") == 0
-
-
-def test_an_error_that_rounds_to_nothing_has_no_sign_of_its_own() -> None:
-    study = small_study()
-    values = study.truth - 0.01 * study.fit.sigma
-    lines = parameter_lines(replace(study, fit=replace(study.fit, values=values)))
-    assert {line.error for line in lines} == {"+0.0 σ"}
-
-
-def test_without_a_truth_nothing_is_claimed_about_it() -> None:
-    study = replace(small_study(), truth=np.full(len(small_study().truth), np.nan))
-    assert all(p.place is None and p.inside is None and p.truth == "–" for p in parameter_lines(study))
-    assert len(key_figures(study)) == len(key_figures(small_study())) - 1
-
-
-def test_rows_show_both_motions_and_what_was_believed_before() -> None:
-    lines = row_lines(small_study())
-    assert [r.row for r in lines] == ["q1", "q2"]
-    assert all(r.white == "white" and r.unit == "N·m" and r.judged for r in lines)
-    of = small_study().check.rows
-    assert [r.before for r in lines] == [
-        f"{100 * 0.2 * r.measured_rms / r.measured_std:.0f}" for r in of
-    ]  # a fifth of the force
-    unknown = row_lines(replace(with_check(small_study(), before=None), whiteness={}))
-    assert all(r.before == "–" and r.white == "–" for r in unknown)
-
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -184,28 +138,3 @@ def test_pictures_have_words_for_those_who_cannot_see_them(page: str) -> None:
     pictures = re.findall(r'<svg viewBox="0 0 1000 240"[^>]*>', page)
     assert len(pictures) == 2 * 2 * 2 + 1 + 7  # forces, singular values, and what stands behind them
     assert all('role="img" aria-label="' in p for p in pictures)
-
-
-def test_every_row_is_drawn_on_both_motions_on_common_scales() -> None:
-    figures = row_figures(small_study())
-    assert [f.row for f in figures] == ["q1", "q2"]
-    for figure in figures:
-        learned, new = figure.panels
-        assert learned.forces.y_ticks == new.forces.y_ticks
-        assert learned.residual.y_ticks == new.residual.y_ticks
-        assert [c.label for c in learned.forces.legend] == ["measured", "predicted"]
-        assert learned.residual.x_ticks and not learned.forces.x_ticks
-        for curve in (*learned.forces.curves, *new.residual.curves):
-            assert 1 < len(curve.path.split()) + 1 <= MAX_CURVE_POINTS + 1
-
-
-def test_singular_values_show_what_is_kept_and_what_is_dropped() -> None:
-    base = small_study().fit.base
-    drawn = singular_values(base)
-    assert drawn is not None
-    assert [len(c.path.split()) for c in drawn.curves] == [base.count, len(base.singular_values) - base.count]
-    whole = replace(base, singular_values=np.array([3.0, 1.0]), columns=base.columns[:2])
-    drawn = singular_values(whole)
-    assert drawn is not None
-    assert [c.kind for c in drawn.curves] == ["kept"]
-    assert singular_values(replace(base, singular_values=np.zeros(0))) is None

@@ -1,9 +1,5 @@
-"""The identified machine in the page: its numbers are Python's, it falls as an independent integration says, and large ones stay out.
+"""The identified machine in the page: its numbers are Python's, it falls as an independent integration says, and large ones stay out."""
 
-The machine on the validation log: its gauges have the numbers of the trace, also in a real browser.
-"""
-
-import json
 import re
 from dataclasses import replace
 
@@ -12,7 +8,6 @@ import pytest
 
 import veridyn as vd
 from live.chromium import Chromium
-from report.browser import drive
 from studies.small_arm import small_arm, small_study
 from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
@@ -20,8 +15,9 @@ from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.motion import Motion
 from veridyn.report import running
 from veridyn.report.blocks import Section, Text
-from veridyn.report.page import identification_page, page
-from veridyn.report.running import FRAMES, frames_of, joint_gauges, replay_section, running_machine, running_section
+from veridyn.report.motion import replay_section
+from veridyn.report.page import page
+from veridyn.report.running import running_machine, running_section
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.studies.result import Result
 
@@ -31,46 +27,11 @@ def study():
     return small_study()
 
 
-def test_gauges_have_the_forces_of_their_joints(study):
-    trace, kept = study.traces["validation"], frames_of(study.validation)
-    gauges = joint_gauges(study.fit.described, trace, kept, {r.row: r.rms for r in study.fit.rows})
-    assert [g.label for g in gauges] == [r for r in trace.rows if r in study.fit.described.coordinates]
-    for g in gauges:
-        k = trace.rows.index(g.label)
-        assert np.array_equal(g.measured, trace.measured[kept, k], equal_nan=True)
-        made = g.payload()
-        assert np.array(made["predicted"]) * made["size"] == pytest.approx(g.predicted, abs=1e-4 * made["size"])
-        assert g.noise == pytest.approx(next(r.rms for r in study.fit.rows if r.row == g.label))
-
-
-def test_the_scene_is_small_and_keeps_the_clock(study):
-    (animation,) = replay_section(study).blocks
-    scene = animation.scene
-    assert len(scene.t) <= FRAMES and scene.t[0] == study.validation.t[0] and scene.t[-1] == study.validation.t[-1]
-    assert all(len(g.measured) == len(scene.t) for g in scene.gauges)
-    assert len(json.dumps(json.loads(scene.payload()))) < 200_000
-
-
-def test_in_a_browser_the_numbers_beside_the_machine_are_those_of_the_frame(study, tmp_path):
-    page = identification_page(study, study.result("small", seed=0, quick=True, inputs={}), "veridyn identify")
-    script = """
-    const figure = document.querySelector("figure.player"), slider = figure.querySelector("input[type=range]");
-    slider.value = 40; slider.dispatchEvent(new Event("input"));
-    return all("[data-gauge]", figure).map((c) => +c.textContent.replace("−", "-"));
-    """
-    found = np.array(drive(page, script, tmp_path)).reshape(-1, 3)
-    scene = replay_section(study).blocks[0].scene
-    for row, g in zip(found, scene.gauges, strict=True):
-        size = max(np.abs(g.measured).max(), np.abs(g.predicted).max())
-        expected = [g.measured[40], g.predicted[40], g.measured[40] - g.predicted[40]]
-        assert row == pytest.approx(expected, rel=6e-3, abs=2e-3 * size)
-
-
 def test_a_machine_without_lengths_is_named_and_keeps_its_numbers(study, monkeypatch):
     """A joint of which neither a length nor a centre of mass is known: no empty picture."""
     fit = study.fit
     monkeypatch.setattr("veridyn.view.scene._centre", lambda machine, body: None)
-    monkeypatch.setattr("veridyn.report.running.solids_of", lambda machine, model: ([], []))
+    monkeypatch.setattr("veridyn.report.motion.solids_of", lambda machine, model: ([], []))
     monkeypatch.setattr("veridyn.view.scene.SHORTEST_LINE_M", 1e9)
     (said,) = replay_section(study).blocks
     assert isinstance(said, Text) and "nothing to draw of “small arm”" in said.text

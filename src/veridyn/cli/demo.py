@@ -48,7 +48,7 @@ def arm(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     from veridyn.files.machine.write import model_text
     from veridyn.identify.pipeline.identification import identification
     from veridyn.machines.arm import demonstration
-    from veridyn.report.page import identification_page
+    from veridyn.report.identification import identification_page
     from veridyn.studies.result import fingerprint
 
     def work(progress: Progress) -> tuple[Any, Result]:

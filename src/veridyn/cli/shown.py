@@ -22,7 +22,7 @@ from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import car_described, prior_of, uncertain
-from veridyn.report import count, number, percent, unit_text, units_in
+from veridyn.report import count, number, unit_text, units_in
 
 if TYPE_CHECKING:
     from veridyn.identify.pipeline.identification import IdentificationStudy
@@ -263,7 +263,7 @@ def _transmission(t: Transmission) -> str:
 
 def print_identified(run: IdentifyRun, result: Result) -> None:
     """The verdict, the figures, and the rows or parameters of an identification of any machine; then what was tried on the way."""
-    from veridyn.report.insight import reduced_line
+    from veridyn.report.reduced import reduced_line
     from veridyn.report.study import identified_verdict
 
     if run.drive is not None:
@@ -281,41 +281,21 @@ def print_identified(run: IdentifyRun, result: Result) -> None:
 
 def print_study(study: IdentificationStudy, result: Result, found: Verdict | None = None) -> None:
     """The verdict, which is `found` or that of the study alone, the figures and the rows of an identification."""
-    from veridyn.report.verdict import SIMULATION_HEAD, simulation_lines, verdict  # here: a model is shown without it
+    from veridyn.report.rows import row_table  # here: a model is shown without it
+    from veridyn.report.verdict import verdict
 
     out = console()
     print_verdict(found or verdict(study), result)
-    own = {r.row: r for r in study.own.rows}
-    rows = [
-        (
-            r.row if r.judged else f"{r.row} (not judged)",
-            percent(100.0 * r.std_error),
-            percent(100.0 * own[r.row].std_error),
-            percent(100.0 * r.relative_error),
-            number(r.rms, 3),
-            number(r.measured_std, 3),
-            number(r.measured_rms, 4),
-            unit_text(r.unit),
-        )
-        for r in study.check.rows
-    ]
-    head = (
-        "row",
-        "% of std, validation",
-        "training",
-        "% of rms, validation",
-        "rms error",
-        "std",
-        "measured rms",
-        "unit",
-    )
+    tables = [row_table(study.check.rows, "row", study.own.rows)]
     if study.by_simulation and not study.unseen.not_simulated:
+        tables.insert(0, row_table(study.judging.rows, "coordinate", study.judging_own.rows))
+    for table in tables:
         out.print()
-        out.print(plain_table(SIMULATION_HEAD, simulation_lines(study)))
-    out.print()
-    out.print(plain_table(head, rows))
-    if not all(r.judged for r in study.check.rows):
-        out.print("Rows that vary by less than three times their noise are listed and not judged.", highlight=False)
+        out.print(plain_table(table.columns, [[str(cell) for cell in row] for row in table.rows], 2))
+    unjudged = [r.row for r in study.check.rows if not r.judged]
+    if unjudged:
+        told = "Listed and not judged, because they vary by less than three times their noise"
+        out.print(f"{told}: {', '.join(unjudged)}.", highlight=False)
     out.print()
 
 

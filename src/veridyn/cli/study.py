@@ -229,7 +229,7 @@ def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Reco
     """The model file with the identified values and the fit go into the run folder."""
     from veridyn.cli.shown import print_identified
     from veridyn.errors import IdentificationWarning, warn
-    from veridyn.report.insight import reduced_table
+    from veridyn.report.reduced import reduced_table
     from veridyn.report.study import identified_page
     from veridyn.studies.exporting import export_run
     from veridyn.studies.run.identify import run_identify

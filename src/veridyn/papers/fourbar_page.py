@@ -21,9 +21,11 @@ from veridyn.observe.observe import observe_with
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
 from veridyn.report import FILTER_WORDS, number, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
+from veridyn.report.motion import animation_of_layers
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves, innovation_plots, whiteness_plot
-from veridyn.report.running import animation_of_layers
+from veridyn.report.plots import Series, curves
+from veridyn.report.spectra import whiteness_figures
+from veridyn.report.traces import consistency_plot, estimate_plot, innovation_plots
 from veridyn.studies.result import Result
 from veridyn.view.scene import mechanism_layer
 
@@ -189,23 +191,14 @@ def _filters(study: ObservationStudy) -> Table:
 
 
 def _innovations(study: ObservationStudy) -> list[Block]:
-    blocks: list[Block] = []
-    plots = []
-    for s in study.scores.values():
-        if s.name == "smoother":
-            continue
-        for output, w in s.example.whiteness(study.skip).items():
-            plots.append(whiteness_plot(f"{FILTER_WORDS.get(s.name, s.name)}: {output}", w))
-    blocks.append(
-        Figure(
-            plots,
-            "Are they white?",
-            "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside it, innovations are correlated in time.",
-        )
-    )
-    drawn = innovation_plots(study.best.example)
-    blocks.append(Figure(drawn, f"Innovations, {FILTER_WORDS.get(study.chosen, study.chosen)}"))
-    return blocks
+    tests = {
+        f"{FILTER_WORDS.get(s.name, s.name)}: {output}": w
+        for s in study.scores.values()
+        if s.name != "smoother"
+        for output, w in s.example.whiteness(study.skip).items()
+    }
+    own = f"Innovations, {FILTER_WORDS.get(study.chosen, study.chosen)}"
+    return [*whiteness_figures(tests, "innovations"), Figure(innovation_plots(study.best.example), own)]
 
 
 def _consistency(study: ObservationStudy) -> list[Block]:
@@ -219,14 +212,7 @@ def _consistency(study: ObservationStudy) -> list[Block]:
     s = study.best
     nees = s.example.nees(study.truth.q, study.truth.qd, study.skip)
     t = study.truth.t[study.skip :]
-    plot = curves(
-        "NEES per state over time",
-        [Series("NEES", t, np.maximum(nees.values / nees.dof, 1e-4), colour=0)],
-        "time, s",
-        "NEES",
-        log_y=True,
-        levels={"ideal": 1.0},
-    )
+    plot = consistency_plot("NEES per state over time", t, nees.values / nees.dof)
     return [table, Figure([plot])]
 
 
@@ -248,30 +234,15 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     wanted = [Virtual(f"acceleration of {point}", "acceleration", point)]
     wanted += [Virtual(s.name, "spring", s.name) for s in (*parts.springs, *parts.dampers)][:2]
     wanted += _joint(parts)
-    t, plots = study.truth.t[study.skip :], []
-    for reading in o.virtual(*wanted).values():
-        for j, component in enumerate(reading.components):
-            low, high = (b[study.skip :, j] for b in reading.band())
-            plots.append(
-                curves(
-                    component,
-                    [Series("estimate", t, reading.values[study.skip :, j], band=(low, high), colour="estimate")],
-                    "time, s",
-                    unit_text(reading.units[j]),
-                )
-            )
-    for j, name in list(enumerate(o.states))[2 * o.system.f :]:
-        value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
-        band = (value - 1.96 * sigma, value + 1.96 * sigma)
-        plots.append(
-            curves(
-                name,
-                [Series("estimate", t, value, band=band, colour="estimate")],
-                "time, s",
-                unit_text(o.units[j]),
-            )
-        )
-    return [Figure(plots)]
+    t = study.truth.t[study.skip :]
+    shown = [
+        (component, reading.units[j], reading.values[:, j], reading.sigma[:, j])
+        for reading in o.virtual(*wanted).values()
+        for j, component in enumerate(reading.components)
+    ]
+    own = list(enumerate(zip(o.states, o.units, strict=True)))[2 * o.system.f :]
+    shown += [(name, unit, o.reduced[:, j], o.sigma[:, j]) for j, (name, unit) in own]
+    return [Figure([estimate_plot(name, unit, t, x[study.skip :], s[study.skip :]) for name, unit, x, s in shown])]
 
 
 def _joint(parts: MechanismParts) -> list[Virtual]:

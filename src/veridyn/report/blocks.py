@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from scipy.spatial import QhullError
 
@@ -55,6 +55,21 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A cell that is more than its text: a "bar" filled to `percent`, or a "strip" with a dot there, sorted by `sort`; `mark`: why its
+    name carries a mark."""
+
+    text: str
+    form: Literal["", "bar", "strip"] = ""
+    percent: float = 0.0
+    sort: str = ""
+    mark: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Table:
     """Cells of text; the first column names the row. `left`: numbers of columns that hold words, `strong`: of those that matter most.
 
@@ -62,7 +77,7 @@ class Table:
     """
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Cell]]
     caption: str = ""
     left: Sequence[int] = ()
     strong: Sequence[int] = ()
@@ -84,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """Plots, side by side where there is room; each shows its title above it where there is more than one.
+    """Plots, side by side where there is room; each shows its title above it, but for a single one below a `title` of its figure.
 
     `below`: one plot under each of them, or none, such as the errors of what stands above.
     """
@@ -142,11 +157,12 @@ Block = Own | Text | Listing | Code | Table | Figure | Heat | Animation
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, what it is about in a sentence or two, and what it shows."""
+    """A heading, what it is about in a sentence or two, and what it shows; `anchor`: by which links find it, else its number."""
 
     title: str
     blocks: Sequence[Block]
     lead: str = ""
+    anchor: str = ""
 
 
 def attempted(picture: str, make: Callable[[], Block]) -> Block:

@@ -16,6 +16,7 @@ from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text
 from veridyn.report.page import page
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Axis, Curve, Plot, Tick, area, axis_over, bars, dots, heat, level, line
 from veridyn.studies.compare import APART, Comparison, Difference
 from veridyn.studies.result import Result
@@ -218,52 +219,25 @@ def outlier_blocks(fleet: Fleet) -> list[Block]:
         reason = f"which takes {FEWEST} machines" if len(fleet.fits) < FEWEST else ""
         return [Text(f"Not looked for, {reason}." if reason else "None.")]
     units = dict(zip(fleet.names, next(iter(fleet.fits.values())).units, strict=True))
-    rows = []
+    apart = []
     for o in fleet.outliers:
         sigma = fleet.sigma[fleet.machines.index(o.machine), fleet.names.index(o.parameter)]
-        value, deviation = measured(o.value, float(sigma))
-        mean = fleet.distribution[o.parameter].mean
-        rows.append(
-            [
-                o.machine,
-                o.parameter,
-                value,
-                deviation,
-                number(mean, 4),
-                unit_text(units[o.parameter]),
-                number(o.deviations, 2),
-            ]
-        )
-    return [
-        Table(
-            ["machine", "parameter", "value", "σ", "mean of the others", "unit", "deviations"],
-            rows,
-            left=(0, 1, 5),
-            strong=(6,),
-        )
-    ]
+        more = (number(fleet.distribution[o.parameter].mean, 4), number(o.deviations, 2))
+        name = f"{o.machine}, {o.parameter}"
+        apart.append(Quantity(name, units[o.parameter], o.value, float(sigma), more=more))
+    return [quantity_table(apart, "machine and parameter", more=("mean of the others", "deviations"))]
 
 
 def spread_blocks(run: FleetRun) -> list[Block]:
     """The distribution of each parameter."""
     rows = []
     for (name, s), unit in zip(run.fleet.distribution.items(), run.units, strict=True):
-        mean, sigma = measured(s.mean, s.sigma)
         share = percent(100.0 * s.between / abs(s.mean)) if s.mean and s.between else "–"
-        rows.append(
-            [
-                name,
-                mean,
-                sigma,
-                number(s.between, 2) if s.between else "none found",
-                share,
-                unit_text(unit),
-                str(s.count),
-            ]
-        )
-    head = ["parameter", "mean", "σ of the mean", "between machines", "% of the mean", "unit", "machines"]
-    caption = "“None found”: the estimates scatter no more than their own deviations say. Machines that stand apart are not counted."
-    return [Table(head, rows, caption, left=(5,))]
+        more = (number(s.between, 2) if s.between else "none found", share, str(s.count))
+        rows.append(Quantity(name, unit, s.mean, s.sigma, more=more))
+    caption = "± σ: of the mean. “None found”: the estimates scatter no more than their own deviations say. Machines that stand apart are not counted."
+    more = ("between machines", "% of the mean", "machines")
+    return [quantity_table(rows, "parameter", caption, value="mean", more=more)]
 
 
 def parameter_figure(run: FleetRun) -> Figure:

@@ -1,22 +1,26 @@
-"""Reports of drives and of flexible joints: what the encoders determine, and what was simulated or predicted beside what was measured."""
+"""Pages of drives and of flexible joints: what the encoders determine, and what was simulated or predicted beside what was measured."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
+from veridyn.identify.drives.drive_result import DriveReplay
 from veridyn.inference.verdict import Verdict
 from veridyn.report import listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, attempted
+from veridyn.report.faults import open_section
+from veridyn.report.motion import machine_animation
 from veridyn.report.page import page
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.running import ELLIPSOIDS, FRAMES
+from veridyn.report.traces import compared_plot
 from veridyn.studies.result import Result
 from veridyn.studies.run.drives import DrivesRun, FlexibleRun
-from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene, tree_layer
 
-DRAWN = 700  # samples of a curve
+DETERMINED = (
+    "A number is determined where its standard deviation is at most half that of its prior. Deviations allow for residuals that are "
+    "autocorrelated"
+)
 
 
 def drives_page(run: DrivesRun, result: Result, command: str) -> str:
@@ -31,12 +35,20 @@ def drives_page(run: DrivesRun, result: Result, command: str) -> str:
     ]
     if "share_inside_two_sigma" in figures:
         keys.append(Key(f"{number(100.0 * figures['share_inside_two_sigma'], 2)} %", "of the true values within 2σ"))
-    sections = [_errors(run), _numbers(run), _open(run), _terms(run), _replay(run), _moving(run)]
-    sections.append(Section("Assumed and noted", [Listing(fit.notes)]))
-    kept = [s for s in sections if s is not None]
-    return page(
-        f"Drives of “{fit.described.name}”", drives_verdict(run), keys, kept, result, command, missed=run.missed
-    )
+    title = "The machine on held-out data" if run.validation or np.isfinite(fit.until) else "The machine"
+    note = f" Samples after {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
+    lead = f"{DETERMINED}, and for parts of the log that disagree."
+    sections = [
+        _errors(run, note),
+        Section("What the encoders show", [_numbers(run)], lead),
+        *open_section(fit.open),
+        *_terms(run),
+        Section("Measured and simulated", [_replays(run)], f"From the commands alone.{note}"),
+        Section(title, [attempted(title, lambda: _animation(run))]),
+        Section("Assumed and noted", [Listing(fit.notes)]),
+    ]
+    name = f"Drives of “{fit.described.name}”"
+    return page(name, drives_verdict(run), keys, sections, result, command, missed=run.missed)
 
 
 def drives_verdict(run: DrivesRun) -> Verdict:
@@ -66,7 +78,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:.0f}" if 10.0 <= ratio < np.inf else number(ratio, 2)
 
 
-def _errors(run: DrivesRun) -> Section:
+def _errors(run: DrivesRun, note: str) -> Section:
     """Of every log, fitted and held out, beside the values of the model file; those for validation are held out as a whole."""
     fit, several = run.fit, len(run.fit.replays) + len(run.validation) > 1
     held = np.isfinite(fit.until) or bool(run.validation)
@@ -88,107 +100,75 @@ def _errors(run: DrivesRun) -> Section:
     lead = (
         "rms of measured less simulated encoder; the simulation starts once and sees nothing but commands from then on."
     )
-    note = f" Samples after {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
     names = ", ".join(f"“{r.name}”" for r in fit.replays)
-    plots = [p for both in zip(fit.replays, fit.replays_defaults, strict=True) for p in _error_plots(fit, *both)]
+    plots = [p for both in zip(fit.replays, fit.replays_defaults, strict=True) for p in _error_plots(run, *both)]
     figure = Figure(plots, "Measured less simulated", f"Of {names}.{note}")
     return Section("Errors", [Table(head, rows, left=(1,) if several else ()), figure], lead)
 
 
-def _error_plots(fit: DrivesFit, now: DriveReplay, before: DriveReplay) -> list[Plot]:
+def _error_plots(run: DrivesRun, now: DriveReplay, before: DriveReplay) -> list[Plot]:
     """Errors over a whole log, with the identified drives and with the values of the model file."""
     made = []
-    thin = slice(None, None, max(1, len(now.t) // DRAWN))
     for k, joint in enumerate(now.joints):
         series = [
-            Series(word, r.t[thin], 1e3 * (r.measured - r.simulated)[thin, k], colour=colour)
+            Series(word, r.t, 1e3 * (r.measured - r.simulated)[:, k], colour=colour)
             for word, r, colour in (("model file's values", before, 3), ("identified", now, 1))
         ]
-        unit = "mrad" if fit.described.kinds[joint] == "turning" else "mm"
-        title = f"{joint}, {now.name}" if fit.further else joint
-        made.append(curves(title, series, "t, s", unit, clock=now.name))
+        unit = "mrad" if run.fit.described.kinds[joint] == "turning" else "mm"
+        title = f"{joint}, {now.name}" if run.fit.further else joint
+        made.append(curves(title, series, "time, s", unit, clock=now.name))
     return made
 
 
-def _numbers(run: DrivesRun) -> Section:
-    rows = []
-    for d in run.fit.drives:
-        shown = measured(d.value, d.sigma) if d.determined else (number(d.value, 3), "not determined")
-        true = (number(run.truth.get(d.name, np.nan), 3),) if run.truth else ()
-        rows.append((d.name, unit_text(d.unit), *shown, *true, number(d.prior, 3), number(d.prior_sigma, 2)))
-    lead = (
-        "A number is determined where its standard deviation is at most half that of its prior. Deviations allow for residuals that have a "
-        "memory, and for parts of the log that disagree."
-    )
-    head = ("number", "unit", "value", "± σ", *(("true",) if run.truth else ()), "prior", "± σ")
-    weak = tuple(k for k, d in enumerate(run.fit.drives) if not d.determined)
-    return Section("What the encoders show", [Table(head, rows, left=(1,), strong=(2,), weak=weak)], lead)
+def _numbers(run: DrivesRun) -> Table:
+    quantities = [
+        Quantity(
+            *(d.name, d.unit, d.value, d.sigma, d.prior, d.prior_sigma, run.truth.get(d.name, np.nan)),
+            given="" if d.determined else "not determined",
+            weak=not d.determined,
+        )
+        for d in run.fit.drives
+    ]
+    return quantity_table(quantities, "number")
 
 
-def _open(run: DrivesRun) -> Section | None:
-    if not run.fit.open:
-        return None
-    lead = "Directions in which the numbers may move together without the encoders showing it, and what would separate them."
-    return Section("What the log does not determine", [Listing([str(one) for one in run.fit.open])], lead)
-
-
-def _terms(run: DrivesRun) -> Section | None:
+def _terms(run: DrivesRun) -> list[Section]:
     kept = [t for t in run.fit.terms if t.kept]
     if not kept:
-        return None
+        return []
     joints = listed(list(dict.fromkeys(t.joint for t in kept)))
     lead = f"The fitted samples show more than one number of dry friction at {joints}, by Schwarz's criterion."
     rows = [(t.joint, t.term.removesuffix("_2")) for t in kept]
-    return Section("Friction that is not one number", [Table(("joint", "term"), rows, left=(1,))], lead)
+    return [Section("Friction that is not one number", [Table(("joint", "term"), rows, left=(1,))], lead)]
 
 
-def _replay(run: DrivesRun) -> Section:
+def _replays(run: DrivesRun) -> Figure:
+    """Encoders of every log, measured and simulated, on samples of the fit and on those that were held out."""
     plots, kinds = [], run.fit.described.kinds
     logs = (*run.fit.replays, *run.validation)
     for place, replay in enumerate(logs):
-        thin = slice(None, None, max(1, len(replay.t) // DRAWN))
-        t, fitted = replay.t[thin], place < len(run.fit.replays)
+        fitted = replay.t < (run.fit.until if place < len(run.fit.replays) else 0.0)
         for k, joint in enumerate(replay.joints):
             title = joint if len(logs) == 1 else f"{joint}, {replay.name}"
-            simulated = replay.simulated[thin, k]
-            series = [Series("measured", t, replay.measured[thin, k], style="dots")]
-            for label, own, colour in (
-                ("simulated", t < run.fit.until if fitted else t < 0.0, 1),
-                ("simulated, held out", t >= run.fit.until if fitted else t >= 0.0, 2),
-            ):
-                series += [Series(label, t[own], simulated[own], colour=colour)] if own.any() else []
-            unit = "rad" if kinds[joint] == "turning" else "m"
-            plots.append(curves(title, series, "t, s", f"encoder, {unit}", clock=replay.name))
-    end = f" Samples after {run.fit.until:g} s were not fitted." if np.isfinite(run.fit.until) else ""
-    return Section("Measured and simulated", [Figure(plots)], f"From the commands alone.{end}")
-
-
-def _moving(run: DrivesRun) -> Section:
-    title = "The machine on held-out data" if run.validation or np.isfinite(run.fit.until) else "The machine"
-    return Section(title, [attempted(title, lambda: _animation(run))])
+            x, unit = replay.simulated[:, k], "rad" if kinds[joint] == "turning" else "m"
+            lines = {"simulated": np.where(fitted, x, np.nan), "simulated, held out": np.where(fitted, np.nan, x)}
+            plots.append(compared_plot(title, unit, replay.t, replay.measured[:, k], lines, replay.name))
+    return Figure(plots)
 
 
 def _animation(run: DrivesRun) -> Animation:
     """The last replay, of a validation log where there is one, else of the samples behind `until`."""
     fit = run.fit
     replay = run.validation[-1] if run.validation else fit.replay
-    start = fit.until if not run.validation and np.isfinite(fit.until) else 0.0
-    own = np.flatnonzero(replay.t >= start)
-    kept = own[np.unique(np.linspace(0, len(own) - 1, FRAMES).astype(np.intp))]
-    machine = fit.described
-    solids, _ = solids_of(machine, None)
-    layers = [
-        tree_layer(machine, replay.measured[kept], "measured", meaning="measured"),
-        tree_layer(machine, replay.simulated[kept], "simulated", meaning="estimate", solids=solids),
-    ]
+    own = replay.t >= (fit.until if not run.validation and np.isfinite(fit.until) else 0.0)
     caption = (
         f"“{replay.name}” as its encoders read it, and as the identified drives move the model under the same commands."
     )
-    return Animation(scene(replay.t[kept], layers, machine.name, FRAMES), caption + (ELLIPSOIDS if solids else ""))
+    motions = {"measured": replay.measured[own], "simulated": replay.simulated[own]}
+    return machine_animation(fit.described, replay.t[own], motions, caption)
 
 
 LARGEST_AGREEMENT = 2.0  # standard deviations by which two fits may differ before the verdict doubts them
-DRAWN_DEFLECTIONS = 500  # samples of a curve
 
 
 def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
@@ -196,7 +176,11 @@ def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     value, sigma = measured(1e3 * run.fit.delay, 1e3 * run.fit.delay_sigma)
     keys = [Key(f"{value} ±\N{NO-BREAK SPACE}{sigma} ms", "delay of the link encoders or sensors")]
     keys += [Key(f"{percent(x)} %", f"error of the deflection of {c}") for c, x in run.std_percent.items()]
-    sections = [_joints(run), _agreement(run), _deflections(run)]
+    sections = [
+        Section("What the encoders show", [_joints(run)], f"{DETERMINED}."),
+        _agreement(run),
+        _deflections(run),
+    ]
     title = f"Flexible joints of “{run.fit.described.name}”"
     return page(title, flexible_verdict(run), keys, sections, result, command, missed=run.missed)
 
@@ -219,18 +203,17 @@ def flexible_verdict(run: FlexibleRun) -> Verdict:
     return Verdict(grade, head, tuple(lines), ("Correcting link angles for the load.",) if known else (), tuple(never))
 
 
-def _joints(run: FlexibleRun) -> Section:
-    rows = []
-    for c, joint in run.fit.joints.items():
-        for x in joint.quantities.values():
-            shown = measured(x.value, x.sigma) if x.determined else ("not determined", "–")
-            rows.append((c, x.name, *shown, number(x.prior, 3), number(x.prior_sigma, 2), unit_text(x.unit)))
-    lead = (
-        "A quantity is determined where its standard deviation is at most half that of its prior. Deviations allow for residuals that are "
-        "autocorrelated."
-    )
-    head = ("joint", "quantity", "value", "± σ", "prior", "± σ", "unit")
-    return Section("What the encoders show", [Table(head, rows, left=(1, 6), strong=(2,))], lead)
+def _joints(run: FlexibleRun) -> Table:
+    quantities = [
+        Quantity(
+            *(f"{c}, {x.name}", x.unit, x.value, x.sigma, x.prior, x.prior_sigma),
+            given="" if x.determined else "not determined",
+            weak=not x.determined,
+        )
+        for c, joint in run.fit.joints.items()
+        for x in joint.quantities.values()
+    ]
+    return quantity_table(quantities, "quantity")
 
 
 def _agreement(run: FlexibleRun) -> Section:
@@ -260,14 +243,9 @@ def _deflections(run: FlexibleRun) -> Section:
     plots = []
     for c, joint in run.fit.joints.items():
         samples, predicted = joint.predict(run.logs[0])
-        y = samples.deflection
-        thin = slice(None, None, max(1, len(y) // DRAWN_DEFLECTIONS))
-        series = [
-            Series("measured", samples.t[thin], 1e3 * y[thin], style="dots"),
-            Series("predicted", samples.t[thin], 1e3 * predicted[thin], colour=1),
-        ]
         what, unit = joint.compared
-        plots.append(curves(c, series, "t, s", f"{what}, m{unit_text(unit)}", clock=c))
+        shown = {"predicted": 1e3 * predicted}
+        plots.append(compared_plot(f"{c}, {what}", f"m{unit}", samples.t, 1e3 * samples.deflection, shown, c))
     lead = (
         "Motor less link as the encoders show it, or the reading of a sensor on the link less that of a rigid joint, the delay in it. The "
         "zero of the encoders and the dry friction that acts at the start "

@@ -1,4 +1,4 @@
-"""Reports of experiment design: the motion or the commands, what they use of limits, what they promise and what they leave open."""
+"""Pages of experiment design: the motion or the commands, what they use of limits, what they promise and what they leave open."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from veridyn.arrays import Array
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
 from veridyn.inference.verdict import Verdict
-from veridyn.report import measured, number, percent, unit_text
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, attempted
+from veridyn.report import number, percent, unit_text
+from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, attempted
+from veridyn.report.faults import open_section
+from veridyn.report.motion import machine_animation
 from veridyn.report.page import page
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Plot, Series, curves
-from veridyn.report.running import ELLIPSOIDS, frames_of
+from veridyn.report.trials import search_blocks
 from veridyn.studies.result import Result
 from veridyn.studies.run.drives import DriveExciteRun
 from veridyn.studies.run.excite import ExcitationStudy
-from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene, tree_layer
 
 CRITERIA = {
     "d": "D-optimal: the smallest volume of uncertainty",
@@ -39,14 +40,17 @@ def excitation_page(study: ExcitationStudy, result: Result, command: str) -> str
         Key(percent(100.0 * max(plan.used.values())) + " %", "of the tightest limit used"),
         Key(number(plan.condition, 3), "condition of the regressor"),
     ]
+    limits = "Those that were checked, on a grid four times as fine as that of the search."
+    promise = (
+        f"Deviations of the best linear estimate from {plan.periods} periods of {round(plan.rate * plan.trajectory.period)} samples. "
+        "They fall with the square root of the number of periods."
+    )
     sections = [
         Section(
             "The motion", motion_blocks(study), f"{CRITERIA[plan.criterion]}. One period, once it is at full pace."
         ),
-        Section("Predicted deviations", promise_blocks(plan)),
-        Section(
-            "Limits", limit_blocks(plan), "Those that were checked, on a grid four times as fine as that of the search."
-        ),
+        Section("Predicted deviations", [promised_table(plan)], promise),
+        Section("Limits", limit_blocks(plan), limits),
         Section("The search", search_blocks(plan)),
     ]
     settings = {
@@ -54,7 +58,8 @@ def excitation_page(study: ExcitationStudy, result: Result, command: str) -> str
         "noise": "none given: 1 N or N*m assumed on every row" if plan.noise.assumed else "as the study says",
         "recording": f"{plan.periods} periods at {plan.rate:g} Hz",
     }
-    return page(f"Excitation of “{plan.name}”", verdict_of(study), keys, sections, result, command, settings)
+    title = f"Excitation of “{plan.name}”"
+    return page(title, verdict_of(study), keys, sections, result, command, settings, missed=study.missed)
 
 
 def verdict_of(study: ExcitationStudy) -> Verdict:
@@ -97,21 +102,18 @@ def verdict_of(study: ExcitationStudy) -> Verdict:
 
 def motion_blocks(study: ExcitationStudy) -> list[Block]:
     """Positions, speeds and accelerations of the designed coordinates over one period, in the form of Fig. 1 of paper 002."""
-    plan = study.plan
+    plan, motion, machine = study.plan, study.motion, study.machine
     t = np.linspace(0.0, plan.trajectory.period, 240)
+    caption = "The designed motion from rest, and one period of it; drag to turn."
+    title, run_up = "The machine on the designed motion", np.linspace(0.0, plan.lead + plan.trajectory.period, 300)
+    speed = plan.reference.at(run_up)[1]
+    shown = [Series(name, run_up, speed[:, k]) for k, name in enumerate(plan.coordinates)]
+    note = f"The machine follows the path of the motion from rest and is at full pace after {number(plan.lead, 3)} s."
     return [
-        attempted("The machine on the designed motion", lambda: moving_machine(study)),
-        trajectory_figure(plan.trajectory, plan.coordinates, study.machine.kinds, t),
-        *_run_up(study),
+        attempted(title, lambda: machine_animation(machine, motion.t, {machine.name: motion.q}, caption)),
+        trajectory_figure(plan.trajectory, plan.coordinates, machine.kinds, t),
+        Figure([curves("speeds from rest", shown, "time, s", "rad/s, m/s")], "Entered from rest", note),
     ]
-
-
-def moving_machine(study: ExcitationStudy) -> Animation:
-    """The machine on the designed motion, from rest through one period."""
-    kept = frames_of(study.motion)
-    layer = tree_layer(study.machine, study.motion.q[kept], study.machine.name, solids=solids_of(study.machine)[0])
-    seen = scene(study.motion.t[kept], [layer], study.machine.name, len(kept))
-    return Animation(seen, f"The designed motion from rest, and one period of it; drag to turn.{ELLIPSOIDS}")
 
 
 def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Mapping[str, str], t: Array) -> Figure:
@@ -126,37 +128,14 @@ def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Map
         ):
             if own:
                 shown = [Series(names[k], t, x[:, k], colour=k) for k in own]
-                plots.append(curves(f"{what}, {', '.join(names[k] for k in own)}", shown, "time [s]", f"{unit}{per}"))
+                plots.append(curves(f"{what}, {', '.join(names[k] for k in own)}", shown, "time, s", f"{unit}{per}"))
     return Figure(plots, "One period", "Coordinates that are designed.")
 
 
-def _run_up(study: ExcitationStudy) -> list[Block]:
-    plan = study.plan
-    t = np.linspace(0.0, plan.lead + plan.trajectory.period, 300)
-    speed = plan.reference.at(t)[1]
-    shown = [Series(name, t, speed[:, k]) for k, name in enumerate(plan.coordinates)]
-    return [
-        Figure(
-            [curves("speeds from rest", shown, "time [s]", "rad/s, m/s")],
-            "Entered from rest",
-            f"The machine follows the path of the motion from rest and is at full pace after {number(plan.lead, 3)} s.",
-        )
-    ]
-
-
-def promise_blocks(plan: ExcitationPlan) -> list[Block]:
-    """The predicted deviation of each parameter."""
-    rows = []
-    for name, unit, prior, s, r in zip(
-        plan.names, plan.units, plan.priors, plan.sigma, plan.relative_sigma, strict=True
-    ):
-        value, sigma = measured(float(prior), float(s))
-        rows.append([name, value, sigma, percent(float(r)), unit_text(unit)])
-    note = (
-        f"Deviations of the best linear estimate from {plan.periods} periods of {round(plan.rate * plan.trajectory.period)} samples. "
-        "They fall with the square root of the number of periods."
-    )
-    return [Text(note), Table(["parameter", "prior", "deviation", "%", "unit"], rows, left=(0, 4))]
+def promised_table(plan: ExcitationPlan) -> Table:
+    """The predicted deviation of each parameter beside its prior."""
+    rows = zip(plan.names, plan.units, plan.priors.tolist(), plan.sigma.tolist(), strict=True)
+    return quantity_table([Quantity(*row) for row in rows], percents=True, value="prior")
 
 
 def limit_blocks(plan: ExcitationPlan) -> list[Block]:
@@ -169,16 +148,6 @@ def limit_blocks(plan: ExcitationPlan) -> list[Block]:
     return [Text("Not checked, because no limit is given or for the reason named:"), Listing(plan.unchecked), table]
 
 
-def search_blocks(plan: ExcitationPlan) -> list[Block]:
-    """What each start reached."""
-    rows = [
-        [f"{k}", number(goal, 5), f"{100.0 * np.exp(min(plan.goals) - goal):.1f}"]
-        for k, goal in enumerate(plan.goals, 1)
-    ]
-    caption = "Natural logarithms; the last column compares each start with the best, which the plan is made of."
-    return [Table(["start", "criterion", "% of the best"], rows, caption)]
-
-
 def drive_excitation_page(run: DriveExciteRun, result: Result, command: str) -> str:
     """The report of ``veridyn excite`` for a study with a section ``drives``."""
     plan, figures = run.plan, run.figures
@@ -189,11 +158,20 @@ def drive_excitation_page(run: DriveExciteRun, result: Result, command: str) -> 
     ]
     if "sigma_to_chirp" in figures:
         keys.append(Key(number(figures["sigma_to_chirp"], 2), "of the deviations of a plain chirp"))
-    sections = [_promised(run), _open(run), _commands(run), _limits(run)]
-    if run.missed:
-        sections.insert(0, Section("Deviations that are missed", [Listing(run.missed)]))
-    kept = [s for s in sections if s is not None]
-    return page(f"Commands for the drives of “{plan.name}”", drive_excitation_verdict(run), keys, kept, result, command)
+    plots = [
+        curves(j, [Series("command", plan.t, x, colour=1)], "time, s", "rad" if kind == "turning" else "m")
+        for j, kind, x in zip(plan.joints, plan.kinds, plan.command.T, strict=True)
+    ]
+    used = [(j, percent(100.0 * share)) for j, share in plan.used.items()]
+    nearest = "Of position, speed and force, as simulated, whichever is nearest to its limit."
+    sections = [
+        _promised(run),
+        *open_section(plan.open, "What these commands do not determine"),
+        Section("The commands", [Figure(plots)], "As commands.csv has them."),
+        Section("Limits", [Table(("joint", "used, %"), used)], nearest),
+    ]
+    name, verdict = f"Commands for the drives of “{plan.name}”", drive_excitation_verdict(run)
+    return page(name, verdict, keys, sections, result, command, missed=run.missed)
 
 
 def drive_excitation_verdict(run: DriveExciteRun) -> Verdict:
@@ -224,41 +202,18 @@ def _promised(run: DriveExciteRun) -> Section:
     rows = [
         (
             n.name,
+            unit_text(n.unit),
             number(n.value, 3),
             number(n.prior_sigma, 2),
             number(n.sigma, 2),
             number(n.plain_sigma, 2) if np.isfinite(n.plain_sigma) else "none keeps the limits",
-            unit_text(n.unit),
             "yes" if n.asked else "",
         )
         for n in plan.numbers
     ]
-    head = ("number", "assumed", "σ before", "σ predicted", "σ of a chirp", "unit", "asked for")
+    head = ("number", "unit", "assumed", "σ before", "σ predicted", "σ of a chirp", "asked for")
     lead = (
         f"Standard deviations for residuals of {number(plan.noise)} rad or m of which {number(plan.memory)} samples are worth one, at the "
         "assumed values of the drives. The chirp goes from 0.1 to 3 Hz within the same limits."
     )
-    return Section("Predicted deviations", [Table(head, rows, left=(5, 6), strong=(3,))], lead)
-
-
-def _open(run: DriveExciteRun) -> Section | None:
-    if not run.plan.open:
-        return None
-    return Section("What these commands do not determine", [Listing([str(one) for one in run.plan.open])])
-
-
-def _commands(run: DriveExciteRun) -> Section:
-    plan = run.plan
-    plots = [
-        curves(
-            j, [Series("command", plan.t, plan.command[:, k], colour=1)], "t, s", "rad" if kind == "turning" else "m"
-        )
-        for k, (j, kind) in enumerate(zip(plan.joints, plan.kinds, strict=True))
-    ]
-    return Section("The commands", [Figure(plots)], "As commands.csv has them.")
-
-
-def _limits(run: DriveExciteRun) -> Section:
-    rows = [(j, percent(100.0 * share)) for j, share in run.plan.used.items()]
-    lead = "Of position, speed and force, as simulated, whichever is nearest to its limit."
-    return Section("Limits", [Table(("joint", "used, %"), rows)], lead)
+    return Section("Predicted deviations", [Table(head, rows, left=(1, 6), strong=(4,))], lead)

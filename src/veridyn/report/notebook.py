@@ -33,13 +33,16 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.single_track import car_described, prior_of
 from veridyn.observe.observation import Observation
-from veridyn.report import count, like, listed, measured, number, percent, unit_text
+from veridyn.report import count, listed, number
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
-from veridyn.report.observed import banded
-from veridyn.report.page import environment, own_file, script, singular_values, trace_figure
+from veridyn.report.page import environment, own_file, script
+from veridyn.report.parameters import Quantity, quantity_table, singular_values, sum_blocks
 from veridyn.report.plots import Plot, bars, heat
+from veridyn.report.rows import row_figure, row_table
+from veridyn.report.traces import estimate_plot
 
 PAGE_ENDINGS = (".html", ".htm")
+ERRORS = "Error: rms of what is left over, in percent of the standard deviation of what was measured."
 MAX_CORRELATED = 60  # parameters that a map of correlations shows
 MAX_STATES = 24  # plots of states that are shown unless some are named
 
@@ -140,48 +143,28 @@ def show_machine(machine: Machine) -> Display:
 
 def _show_car(car: Machine) -> Display:
     p, own = car.parameters, car_described(car)
-    rows = [
-        (n, *measured(p[n], prior_of(car, n).sigma), unit_text(u), state if n in own.values else "by default")
+    quantities = [
+        Quantity(n, u, p[n], prior_of(car, n).sigma, more=(state if n in own.values else "by default",))
         for n, u, state in zip(p.names, p.units, p.states, strict=True)
     ]
     facts = [f"a car of a few numbers, {own.tyre} tyres", f"sensors: {listed([s.name for s in car.sensors]) or 'none'}"]
-    table = Table(("parameter", "value", "± σ", "unit", "state"), rows, left=(3, 4))
-    return Display(f"Machine “{car.name}”", [Listing(facts), table])
+    return Display(f"Machine “{car.name}”", [Listing(facts), quantity_table(quantities, more=("state",), words=True)])
 
 
 def show_base(base: BaseParameters) -> Display:
     """Which parameters are identifiable, and in which combinations."""
-    names = base.parameters.names
-    blocks: list[Block] = [Text(f"{base.count} base parameters of {len(names)} standard ones ({base.source}).")]
-    if base.relations():
-        blocks.append(Listing(base.relations(), code=True))
-    if base.dead:
-        blocks.append(Text(f"Without effect: {listed([names[k] for k in base.dead])}."))
-    return Display("Base parameters", blocks)
+    text = f"{base.count} base parameters of {len(base.parameters.names)} standard ones ({base.source})."
+    return Display("Base parameters", [Text(text), *sum_blocks(base)])
 
 
 def show_fit(fit: Fit) -> Display:
     """Parameters with their deviations, and the errors of each row."""
-    well = set(fit.well_identified())
-    rows = [
-        (
-            f"{name}{'' if name in well else ' *'}",
-            *measured(float(v), float(s)),
-            percent(float(r)),
-            like(float(p), float(s)),
-            unit_text(u),
-        )
-        for name, v, s, r, p, u in zip(
-            fit.names, fit.values, fit.sigma, fit.relative_sigma, fit.priors, fit.units, strict=True
-        )
-    ]
-    rule = fit.acceptance
-    lead = f"{len(well)} of {count(len(rows), 'base parameter')} with {rule.sigmas:g} σ below {rule.percent:g} %; the others carry a *."
-    blocks: list[Block] = [
-        Text(lead),
-        Table(("parameter", "value", "± σ", "σ, %", "prior", "unit"), rows, left=(5,), strong=(1,)),
-        _errors(fit.rows),
-    ]
+    well, rule = set(fit.well_identified()), fit.acceptance
+    columns = (fit.names, fit.units, fit.values.tolist(), fit.sigma.tolist(), fit.priors.tolist())
+    quantities = [Quantity(*row, weak=row[0] not in well) for row in zip(*columns, strict=True)]
+    known = f"{len(well)} of {count(len(quantities), 'base parameter')}"
+    lead = f"{known} with {rule.sigmas:g} σ below {rule.percent:g} %; the others are pale."
+    blocks: list[Block] = [Text(lead), quantity_table(quantities, percents=True), row_table(fit.rows, caption=ERRORS)]
     if fit.notes:
         blocks.append(Listing(fit.notes))
     return Display(f"“{fit.described.name}” by {fit.estimator}", blocks)
@@ -189,20 +172,18 @@ def show_fit(fit: Fit) -> Display:
 
 def show_validation(validation: Validation) -> Display:
     """The errors of each row on samples that were not used for the fit."""
-    return Display("Validation", [_errors(validation.rows)])
+    return Display("Validation", [row_table(validation.rows, caption=ERRORS)])
 
 
 def show_observation(states: Observation) -> Display:
     """States at the end of the log with their deviations, and whether innovations are as large as they should be."""
-    rows = [
-        (name, *measured(float(x), float(s)), unit_text(u))
-        for name, x, s, u in zip(states.states, states.reduced[-1], states.sigma[-1], states.units, strict=True)
-    ]
+    columns = (states.states, states.units, states.reduced[-1].tolist(), states.sigma[-1].tolist())
+    last = [Quantity(*row) for row in zip(*columns, strict=True)]
     span = f"{count(len(states), 'sample')}, {number(float(states.t[0]))} s to {number(float(states.t[-1]))} s."
     verdict = [f"{states.nis().summary()}."] if states.estimates.dof.sum() else []
     blocks: list[Block] = [
         Text(" ".join([span, *verdict])),
-        Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,)),
+        quantity_table(last, "state", "At the end of the log."),
     ]
     return Display(f"{states.filter} on “{states.system.name}”", blocks)
 
@@ -245,7 +226,7 @@ def plot_states(states: Observation, *names: str) -> Display:
             raise DataError(f"there is no state '{name}'.", where=states.filter, hint=hint)
     chosen = [j for j, name in enumerate(states.states) if not names or name in names]
     plots: list[Plot] = [
-        banded(states.states[j], states.units[j], states.t, states.reduced[:, j], states.sigma[:, j])
+        estimate_plot(states.states[j], states.units[j], states.t, states.reduced[:, j], states.sigma[:, j])
         for j in chosen[:MAX_STATES]
     ]
     blocks: list[Block] = [Figure(plots, caption="Shaded: the 95 % band of the observer.")]
@@ -260,24 +241,7 @@ def _forces(fit: Fit, motion: Motion, sampling: Sampling | None, rows: Sequence[
     for name in rows:
         if name not in seen.rows:
             raise DataError(f"there is no row '{name}'.", where=fit.described.name, hint=did_you_mean(name, seen.rows))
-    return [Figure(trace_figure(seen, k), row) for k, row in enumerate(seen.rows) if not rows or row in rows]
-
-
-def _errors(rows: Sequence[RowReport]) -> Table:
-    cells = [
-        (
-            r.row,
-            str(r.samples),
-            number(r.rms, 3),
-            number(r.measured_std, 3),
-            percent(100.0 * r.std_error),
-            percent(100.0 * r.relative_error),
-            unit_text(r.unit),
-        )
-        for r in rows
-    ]
-    head = ("row", "samples", "rms error", "measured std", "error, % of std", "‖r‖/‖y‖, %", "unit")
-    return Table(head, cells, left=(6,), strong=(4,))
+    return [row_figure(seen, k) for k, row in enumerate(seen.rows) if not rows or row in rows]
 
 
 @cache

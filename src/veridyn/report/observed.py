@@ -1,38 +1,36 @@
-"""The report of ``veridyn observe``: estimates with bands, virtual sensors, innovations, consistency, and what became of the sensors.
-
-Pages of a drive have sections of their own: what was identified with priors, and what was observed with bands beside references.
-"""
+"""Pages of observations: estimates with bands, virtual sensors, innovations, consistency, and what became of the sensors; and of drives of
+a car, what was identified with priors, and what was observed with bands beside references."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from veridyn.arrays import Array
-from veridyn.identify.validation import Validation
 from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.observation import Observation
-from veridyn.report import FILTER_WORDS, count, listed, measured, number, unit_text
+from veridyn.report import FILTER_WORDS, count, listed, number
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, attempted
+from veridyn.report.motion import machine_animation, mechanism_animation
 from veridyn.report.page import page
-from veridyn.report.plots import Plot, Series, curves, innovation_plots, thin, whiteness_plot
-from veridyn.report.running import ELLIPSOIDS, mechanism_animation
+from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.plots import Plot, Series, curves
+from veridyn.report.rows import row_table
+from veridyn.report.spectra import whiteness_figures
+from veridyn.report.traces import consistency_plot, error_plot, estimate_plot, innovation_plots, thin
 from veridyn.signals.drive import DriveLog
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.run.observe_log import WithheldOutput, withheld_outputs
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun
-from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene, tree_layer
 
 if TYPE_CHECKING:
     from veridyn.studies.run.estimation import IdentifiedDrive
 
-MAX_FRAMES = 240  # of an animation, at most
 WITHHELD_BREAK = 10.0  # times the usual step: between two spans of withheld readings
 DRIVE_WORDS = {
     "sideslip": "sideslip angle",
@@ -59,33 +57,37 @@ class ObservedParts(NamedTuple):
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:
     """The whole page, of any machine."""
-    parts = _parts(run) if run.drive is None else drive_parts(run, run.drive, result)
+    parts = _parts(run) if run.drive is None else drive_parts(run, run.drive)
     o = parts.observation
     sections = [
         *parts.before,
         *(consistency_sections(o, parts.skip) if o is not None and o.estimates.dof.any() else []),
         *parts.after,
     ]
-    title = f"Observation of “{parts.name}”"
-    return page(title, verdict_of(run), parts.keys, sections, result, command, parts.settings, missed=run.missed)
+    title, faults = f"Observation of “{parts.name}”", () if run.drive is None else run.drive.faults
+    own = {"missed": run.missed, "faults": faults}
+    return page(title, verdict_of(run), parts.keys, sections, result, command, parts.settings, **own)
 
 
 def _parts(run: ObserveRun) -> ObservedParts:
     """The parts of the page of a machine of bodies and joints."""
-    o = run.observation
-    before = [
-        Section(
-            "Estimates",
-            [attempted("The estimated motion", lambda: _animation(run)), Figure(_states(run)), _last(run)],
-            "What the observer estimates. Shaded: its own 95 % band.",
-        ),
-        *(
-            [Section("Virtual sensors", [Figure(_virtual(run))], "Quantities without a sensor. Shaded: the 95 % band.")]
-            if run.virtual
-            else []
-        ),
+    o, f = run.observation, run.figures
+    states = [
+        estimate_plot(name, unit, o.t, o.reduced[:, j], o.sigma[:, j])
+        for j, (name, unit) in enumerate(zip(o.states, o.units, strict=True))
     ]
-    f = run.figures
+    virtual = [
+        estimate_plot(component, v.units[j], v.t, v.values[:, j], v.sigma[:, j])
+        for v in run.virtual.values()
+        for j, component in enumerate(v.components)
+    ]
+    last = [Quantity(p.name, p.unit, p.value, p.sigma) for p in run.parameters]
+    moving = attempted("The estimated motion", lambda: _animation(run))
+    shown = [moving, Figure(states), quantity_table(last, "state", "At the end of the log.")]
+    before = [Section("Estimates", shown, "What the observer estimates. Shaded: its own 95 % band.")]
+    if virtual:
+        lead = "Quantities without a sensor. Shaded: the 95 % band."
+        before.append(Section("Virtual sensors", [Figure(virtual)], lead))
     white = sum(w.is_white for w in run.whiteness.values())
     keys = [
         Key(number(f["nis"], 3), "NIS per reading (ideal 1)"),
@@ -154,71 +156,27 @@ def _animation(run: ObserveRun) -> Animation:
     model: Any = o.system.model
     if o.system.formulation == "natural":
         return mechanism_animation(model.system, o.t, o.q, "estimate")
-    machine, kept = (
-        machine_of_tree(model.tree),
-        np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int)),
-    )
-    q = o.q[kept]
-    at, R = (None, None) if machine.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
-    own, solids = q[:, -machine.n :] if machine.n else q[:, :0], solids_of(machine)[0]
-    layer = tree_layer(machine, own, "estimate", at, R, meaning="estimate", solids=solids)
-    return Animation(
-        scene(o.t[kept], [layer], machine.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}"
-    )
-
-
-def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
-    """An estimate (N,) with its 95 % band over time."""
-    # A start that nobody knows has a band that would hide everything after it: the picture ends where it is wider than later.
-    settled = float(np.quantile(sigma, 0.9))
-    low, high = float((value - 3.0 * settled).min()), float((value + 3.0 * settled).max())
-    margin = max(0.05 * (high - low), 1e-12)
-    y_range = (low - margin, high + margin)
-    band = tuple(np.clip(value + side * 1.96 * sigma, *y_range) for side in (-1.0, 1.0))
-    shown = Series("estimate", t, value, band=(band[0], band[1]), colour="estimate")
-    return curves(title, [shown], "time, s", unit_text(unit), y_range=y_range)
-
-
-def _states(run: ObserveRun) -> list[Plot]:
-    o = run.observation
-    return [
-        banded(name, unit, o.t, o.reduced[:, j], o.sigma[:, j])
-        for j, (name, unit) in enumerate(zip(o.states, o.units, strict=True))
-    ]
-
-
-def _virtual(run: ObserveRun) -> list[Plot]:
-    return [
-        banded(component, reading.units[j], reading.t, reading.values[:, j], reading.sigma[:, j])
-        for reading in run.virtual.values()
-        for j, component in enumerate(reading.components)
-    ]
-
-
-def _last(run: ObserveRun) -> Table:
-    rows = [(p.name, unit_text(p.unit), *measured(p.value, p.sigma)) for p in run.parameters]
-    return Table(("state", "unit", "value", "± σ"), rows, "At the end of the log.", left=(1,))
+    machine = machine_of_tree(model.tree)
+    base = (None, None) if machine.base == "fixed" else (o.q[:, :3], matrix_of(o.q[:, 3:7]))
+    own, caption = o.q[:, -machine.n :] if machine.n else o.q[:, :0], "Origins of the joints, joined; drag to turn."
+    return machine_animation(machine, o.t, {"estimate": own}, caption, base)
 
 
 def consistency_sections(o: Observation, skip: int) -> list[Section]:
     """Innovations, whether they are as large as the filter states, and what became of readings, of any machine."""
+    whiteness, nis = o.whiteness(skip), o.nis(skip)
+    tests = [f"'{name}': {w.summary()}" for name, w in whiteness.items()] or ["Too few readings."]
+    innovations = Figure(innovation_plots(o), "Innovations", "Shaded: ±1.96 σ.")
+    blocks = [innovations, *whiteness_figures(whiteness, "innovations"), Listing(tests)]
+    some = nis.dof > 0
+    plot = consistency_plot("NIS per reading over time", o.t[skip:][some], nis.values[some] / nis.dof[some])
+    lead = "Whether the stated deviations fit the errors."
     return [
-        Section("Innovations", _innovations(o, skip), "Readings minus their predictions."),
+        Section("Innovations", blocks, "Readings minus their predictions."),
         *_withheld(o),
-        Section("Consistency", _consistency(o, skip), "Whether the stated deviations fit the errors."),
+        Section("Consistency", [Text(nis.summary() + "."), Figure([plot])], lead),
         Section("Sensors", _sensors(o), "What became of the readings."),
     ]
-
-
-def _innovations(o: Observation, skip: int) -> list[Block]:
-    whiteness = o.whiteness(skip)
-    plots = [whiteness_plot(name, w) for name, w in whiteness.items()]
-    blocks: list[Block] = [Figure(innovation_plots(o), "Innovations", "Shaded: ±1.96 σ.")]
-    if plots:
-        caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside it, innovations are correlated in time."
-        blocks.append(Figure(plots, "Are they white?", caption))
-    blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in whiteness.items()] or ["Too few readings."]))
-    return blocks
 
 
 def _withheld(o: Observation) -> list[Section]:
@@ -245,22 +203,7 @@ def _withheld_plot(w: WithheldOutput) -> Plot:
     """Errors of predictions over time; the curve is broken between spans."""
     breaks = np.flatnonzero(np.diff(w.t) > WITHHELD_BREAK * np.median(np.diff(w.t))) + 1 if len(w.t) > 2 else []
     t, error, sigma = (np.insert(x, breaks, np.nan) for x in (w.t, w.errors, w.sigma))
-    shown = Series("error", t, error, band=(-1.96 * sigma, 1.96 * sigma), colour="estimate")
-    return curves(w.output, [shown], "time, s", "error")
-
-
-def _consistency(o: Observation, skip: int) -> list[Block]:
-    nis = o.nis(skip)
-    some = nis.dof > 0
-    plot = curves(
-        "NIS per reading over time",
-        [Series("NIS", o.t[skip:][some], np.maximum(nis.values[some] / nis.dof[some], 1e-4), colour=0)],
-        "time, s",
-        "NIS",
-        log_y=True,
-        levels={"ideal": 1.0},
-    )
-    return [Text(nis.summary() + "."), Figure([plot])]
+    return error_plot(w.output, "error", t, error, sigma)
 
 
 def _sensors(o: Observation) -> list[Block]:
@@ -273,18 +216,14 @@ def _sensors(o: Observation) -> list[Block]:
 
 def identified_sections(found: IdentifiedDrive) -> list[Section]:
     """The sections of the page of an identification that a drive has of its own."""
-    out = [
-        Section(
-            "Parameters",
-            [_parameters(found.parameters)],
-            "Identified values with deviations; priors are those of the model file.",
-        )
-    ]
+    lead = "Identified values with deviations; priors are those of the model file."
+    out = [Section("Parameters", [_parameters(found.parameters)], lead)]
     if found.not_shown:
         out.append(Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in found.not_shown.items()])]))
     if found.validation is not None:
+        rows = [replace(r, nis=found.validation.nis[r.row]) for r in found.validation.rows]
         lead = "One-step predictions on samples not used for the fit."
-        out.append(Section("Validation", [_validation(found.validation)], lead))
+        out.append(Section("Validation", [row_table(rows, "output")], lead))
     return [*out, _channels(found.drive)]
 
 
@@ -308,14 +247,12 @@ def shown_verdict(car: str, found: IdentifiedDrive) -> Verdict:
     return Verdict(grade, f"{car}: what the drive shows of the car.", tuple(findings))
 
 
-def drive_parts(run: ObserveRun, drive: ObservedDrive, result: Result) -> ObservedParts:
+def drive_parts(run: ObserveRun, drive: ObservedDrive) -> ObservedParts:
     """The parts of the page of an observation that a car has of its own."""
     before = [*_quantities(run, drive), *_way(drive)]
     if run.parameters:
         lead = "Identified values with deviations, and states at the end."
         before.append(Section("Parameters", [_parameters(run.parameters)], lead))
-    said = [Section("What the checks say", [Text(text) for text in result.warnings])] if result.warnings else []
-    after = [*said, _channels(drive.drive)]
     f = run.figures
     keys = [Key(f"{f['samples']:.0f}", "samples")]
     if "rms_sideslip" in f:
@@ -325,7 +262,7 @@ def drive_parts(run: ObserveRun, drive: ObservedDrive, result: Result) -> Observ
         ]
     if "nis" in f:
         keys.append(Key(number(f["nis"], 3), "NIS per reading (ideal 1)"))
-    return ObservedParts(drive.car.name, run.seen, 0, keys, before, after, {})
+    return ObservedParts(drive.car.name, run.seen, 0, keys, before, [_channels(drive.drive)], {})
 
 
 def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
@@ -355,42 +292,35 @@ def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
 def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
     if not run.virtual:
         return []
-    plots = []
+    plots, idle = [], []
     for name, v in run.virtual.items():
-        angle = v.units[0] == "rad"
-        scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.units[0])
-        low, high = (scale * end[:, 0] for end in v.band(2.0))
-        shown = [Series("estimate", v.t, scale * v.values[:, 0], band=(low, high), colour="estimate")]
+        if not (v.values.any() or v.sigma.any()):
+            idle.append(DRIVE_WORDS.get(name, name))
+            continue
+        scale, unit = (180.0 / np.pi, "deg") if v.units[0] == "rad" else (1.0, v.units[0])
+        beside = []
         if name in drive.reference:
-            shown.append(Series("reference", v.t, scale * drive.reference[name], colour="truth"))
-        plots.append(curves(DRIVE_WORDS.get(name, name), shown, "time, s", unit_text(unit)))
-    blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
-    if len(plots) > 1:
-        blocks.append(Figure(plots[1:]))
+            beside = [Series("reference", v.t, scale * drive.reference[name], colour="truth")]
+        own, word = (scale * v.values[:, 0], scale * v.sigma[:, 0]), DRIVE_WORDS.get(name, name)
+        plots.append(estimate_plot(word, unit, v.t, *own, sigmas=2.0, beside=beside))
+    blocks: list[Block] = [Figure([p], p.title.capitalize()) for p in plots[:1]]
+    blocks += [Figure(plots[1:])] if plots[1:] else []
+    blocks += [Text(f"Zero throughout: {listed(idle)}.")] if idle else []
     if "sideslip" in drive.reference and "sideslip" in run.virtual:
-        blocks.append(
-            Figure([_errors(run, drive)], "Error of the sideslip angle", "Shaded: ±2σ as the filter states it.")
-        )
+        caption = "Estimate less reference. Shaded: ±2σ as the filter states it."
+        blocks.append(Figure([_errors(run, drive)], "Error of the sideslip angle", caption))
     return [Section("Unmeasured quantities", blocks, "Shaded: ±2σ.")]
 
 
 def _errors(run: ObserveRun, drive: ObservedDrive) -> Plot:
-    v, scale = run.virtual["sideslip"], 180.0 / np.pi
-    error, sigma = scale * (v.values[:, 0] - drive.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
-    shown = [Series("estimate minus reference", v.t, error, band=(-sigma, sigma), colour="estimate")]
+    v, scale, true = run.virtual["sideslip"], 180.0 / np.pi, drive.reference["sideslip"]
+    others = []
     if drive.linear is not None:
-        shown.append(
-            Series(
-                "linear filter, identified stiffness"
-                if drive.fitted is not None
-                else "linear filter, stiffness of the file",
-                v.t,
-                scale * (drive.linear - drive.reference["sideslip"]),
-                style="dashed",
-                colour=2,
-            )
-        )
-    return curves("error", shown, "time, s", "deg")
+        label = "identified stiffness" if drive.fitted is not None else "stiffness of the file"
+        off = scale * (drive.linear - true)
+        others = [Series(f"linear filter, {label}", v.t, off, style="dashed", colour=2)]
+    own = scale * (v.values[:, 0] - true), scale * v.sigma[:, 0]
+    return error_plot("error of the sideslip angle", "deg", v.t, *own, *others, sigmas=2.0)
 
 
 def _way(drive: ObservedDrive) -> list[Section]:
@@ -420,19 +350,7 @@ def _way(drive: ObservedDrive) -> list[Section]:
 
 
 def _parameters(rows: Sequence[ParameterRow]) -> Table:
-    shown = [
-        (p.name, *measured(p.value, p.sigma), number(p.prior) if np.isfinite(p.prior) else "", unit_text(p.unit))
-        for p in rows
-    ]
-    return Table(("parameter", "value", "± σ", "prior", "unit"), shown, left=(4,))
-
-
-def _validation(found: Validation) -> Table:
-    rows = [
-        (r.row, number(r.rms, 3), number(r.measured_rms, 3), number(found.nis[r.row], 3), f"{r.samples}")
-        for r in found.rows
-    ]
-    return Table(("output", "rms error", "measured rms", "NIS", "samples"), rows)
+    return quantity_table([Quantity(p.name, p.unit, p.value, p.sigma, p.prior) for p in rows])
 
 
 def _channels(drive: DriveLog) -> Section:

@@ -10,18 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.report import superscript, unit_text
+from veridyn.report import superscript
 from veridyn.view.scene import Meaning
-
-if TYPE_CHECKING:
-    from veridyn.observe.observation import Observation
-    from veridyn.signals.spectrum import Whiteness
 
 WIDTH, HEIGHT = 1000.0, 240.0  # of the canvas, in its own units; the page stretches it
 MAX_CURVE_POINTS = 1500  # points of one curve
@@ -79,7 +74,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves on one pair of axes, `title` for those who cannot see them.
+    """Curves on one pair of axes, `title` for those who cannot see them, or `words` where these say more.
 
     With `axes` (x, then y) a reader finds the values at a cursor; they are in decades where `log` names them ("x", "y" or "xy").
     Plots of one `clock` share their window of time. `names` are those of bars, one for each whole number on the x axis.
@@ -96,6 +91,7 @@ class Plot:
     log: str = ""
     clock: str = ""
     names: tuple[str, ...] = ()
+    words: str = ""
 
     @property
     def legend(self) -> tuple[Curve, ...]:
@@ -370,34 +366,3 @@ def _box(a: float, b: float, low: float, high: float, across: Axis, up: Axis) ->
 def thin(x: Array) -> Array:
     """At most about as many samples as dots need: evenly taken. Lines and bands are :func:`thinned` where they are drawn."""
     return x[:: max(1, len(x) // MAX_CURVE_POINTS)]
-
-
-def whiteness_plot(title: str, w: Whiteness) -> Plot:
-    """The cumulative periodogram with the band that white noise stays in."""
-    zone = (w.expected - w.band, w.expected + w.band)
-    return curves(
-        title,
-        [
-            Series("cumulative periodogram", w.frequency, w.cumulative, colour=0),
-            Series("white", w.frequency, w.expected, style="dashed", colour=1, band=zone),
-        ],
-        "frequency, Hz",
-        "share of power",
-        y_range=(-0.1, 1.1),
-    )
-
-
-def innovation_plots(o: Observation) -> list[Plot]:
-    """The innovations of each output that was heard, with the band that the filter expects of them."""
-    e, drawn = o.estimates, []
-    table = getattr(o.system, "table", None)  # of sensors; one's own equations have none, and no units
-    units = dict(zip(table.names, table.units, strict=True)) if table is not None else {}
-    for j, output in enumerate(e.outputs):
-        sigma = np.sqrt(e.innovation_variances[:, j])
-        if not np.isfinite(sigma).any():
-            continue
-        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
-        size = 6.0 * float(np.nanmedian(sigma))
-        seen = Series("innovation", thin(e.t), thin(e.innovations[:, j]), style="dots", colour=0, band=band)
-        drawn.append(curves(output, [seen], "time, s", unit_text(units.get(output, "")), y_range=(-size, size)))
-    return drawn

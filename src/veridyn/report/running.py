@@ -12,96 +12,32 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import VeridynError
-from veridyn.identify.pipeline.identification import IdentificationStudy
-from veridyn.identify.pipeline.identified import Trace
 from veridyn.identify.result import Fit
-from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
-from veridyn.mechanics.tree.of_machine import bodies_of, tree_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.report import number
-from veridyn.report.blocks import DRAWING_ERRORS, Animation, Section, Text, attempted, undrawn
+from veridyn.report.blocks import DRAWING_ERRORS, Section, Text, undrawn
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
-from veridyn.view.meshes import solids_of
-from veridyn.view.scene import Gauge, Layer, drawn_places, mechanism_layer, rail_ends, scene, tree_layer, with_rails
+from veridyn.view.scene import drawn_places, tree_layer
 
-FRAMES = 150
-ELLIPSOIDS = " A body is drawn as the solid ellipsoid that has its mass and inertia in the model."
-MAX_DRAWN_POINTS = 120  # of a machine that fits into a page frame by frame
 MAX_KERNEL_BYTES = 600_000  # of both kernels; a page stays far below 3 MB
 MAX_GRAPH_OPERATIONS = 60_000  # of the graph, before code is made of it
 FRICTION_SPEED = 0.05  # rad/s or m/s, below which dry friction is rounded off
 LONGEST_STEP_S, SHORTEST_STEP_S = 1e-3, 2e-5
 STABLE_RATE_STEP = 1.5  # of the largest rate times the step: the Runge-Kutta method is stable up to 2.8
 CHECKED_POSES = 20
-
-
-def replay_section(study: IdentificationStudy, model: Path | None = None) -> Section:
-    """The motion that the fit is judged on, with the forces of every joint that was measured; `model`: the file of the machine."""
-    title, machine = "The machine on the validation log", study.fit.described
-    bodies = len(bodies_of(machine))
-    if bodies > MAX_DRAWN_POINTS:
-        return Section(title, [Text(f"“{machine.name}” has {bodies} bodies, too many to be drawn in a page.")])
-    return Section(title, [attempted(title, lambda: _animation(study, model))])
-
-
-def _animation(study: IdentificationStudy, model: Path | None) -> Animation | Text:
-    machine, motion = study.fit.described, study.validation
-    kept = frames_of(motion)
-    solids, unread = solids_of(machine, model)
-    layer = tree_layer(machine, motion.q[kept], machine.name, meaning="estimate", solids=solids)
-    if not layer.segments and not solids:
-        return Text(
-            f"There is nothing to draw of “{machine.name}”: its joints lie at one place, and no centre of mass is known."
-        )
-    gauges = joint_gauges(machine, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
-    seen = scene(motion.t[kept], [layer], machine.name, FRAMES, gauges)
-    caption = (
-        "Bars beside a joint: measured force, grey, and predicted, blue, each joint on its own scale. The joint itself turns from blue "
-        "to rust as both differ by up to four times the rms of the residual of the fit."
-    )
-    from_base = " It is drawn as seen from its base." if machine.base == "free" else ""
-    return Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))
-
-
-def _of_solids(model: Path | None, solids: int, unread: int) -> str:
-    """What the bodies are drawn as."""
-    if model is not None and model.suffix.lower() == ".urdf":
-        left_out = f" {unread} of them could not be read; veridyn view names them." if unread else ""
-        return f" Bodies are simplified hulls of the shapes in {model.name}.{left_out}" if solids or unread else ""
-    return ELLIPSOIDS if solids else ""
-
-
-def frames_of(motion: Motion) -> NDArray[np.intp]:
-    """Numbers of at most `FRAMES` samples, evenly spread."""
-    return np.unique(np.linspace(0, len(motion) - 1, FRAMES).astype(np.intp))
-
-
-def joint_gauges(machine: Machine, trace: Trace, kept: NDArray[np.intp], noise: dict[str, float]) -> list[Gauge]:
-    """A gauge for each row of a coordinate, at the first body that it moves."""
-    point = {}
-    for j, body in enumerate(bodies_of(machine)):
-        point.setdefault(body.coordinate_name, 1 + j)
-    found = []
-    for k, (row, unit) in enumerate(zip(trace.rows, trace.units, strict=True)):
-        if row in point:
-            measured, predicted = trace.measured[kept, k], trace.predicted[kept, k]
-            found.append(Gauge(point[row], row, unit, measured, np.nan_to_num(predicted), noise.get(row, 0.0)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -276,17 +212,3 @@ def _step(machine: Machine, q: Array, phi: Array) -> tuple[float, str]:
     if wanted < SHORTEST_STEP_S:
         return SHORTEST_STEP_S, "Its friction is too stiff for this step: the motion in the page may not stay finite."
     return float(f"{wanted:.2g}"), ""
-
-
-def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:
-    """One motion of a mechanism."""
-    return animation_of_layers(machine, t, q, [mechanism_layer(label, machine, q, False)])
-
-
-def animation_of_layers(machine: NaturalSystem, t: Array, q: Array, layers: Sequence[Layer]) -> Animation:
-    plane = machine.mechanism.dimension == 2
-    up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
-    rails = rail_ends(machine, q, 0.25 * float(np.ptp(layers[0].points[0], axis=0).max()))
-    drawn = [with_rails(layers[0], rails), *layers[1:]]
-    caption = "Cubes: bodies of a single point, their volumes as their masses." if layers[0].solids else ""
-    return Animation(scene(t, drawn, machine.mechanism.name, up=up, view=view), caption)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,16 +13,14 @@ from veridyn.mechanics.single_track import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.report import count, listed, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, attempted
+from veridyn.report.motion import machine_animation, mechanism_animation
 from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Plot, Series, curves
-from veridyn.report.running import ELLIPSOIDS, mechanism_animation
+from veridyn.report.traces import by_colours
 from veridyn.simulate.simulator import ACTING, SteeredRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
-from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene, tree_layer
 
-T = TypeVar("T")
 MAX_SHOWN_CHANNELS = 24  # channels of each kind that a page shows at most
 SMALL_DRIFT_PERCENT = 0.1  # % of a conserved energy that is small beside anything a sensor sees
 
@@ -110,14 +107,8 @@ def _animation(run: SimulateRun, motion: MechanismRun | Trajectory) -> Animation
     if isinstance(motion, MechanismRun):
         m = motion.motion
         return mechanism_animation(motion.system, m.t, m.q, "truth")
-    m, machine = motion.motion, run.machine
-    kept = np.unique(np.linspace(0, len(m) - 1, min(240, len(m))).astype(int))
-    p, R = motion.base_position, motion.base_rotation
-    base = (None if p is None else p[kept], None if R is None else R[kept])
-    layer = tree_layer(machine, m.q[kept], "truth", *base, meaning="truth", solids=solids_of(machine)[0])
-    return Animation(
-        scene(m.t[kept], [layer], machine.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}"
-    )
+    m, base = motion.motion, (motion.base_position, motion.base_rotation)
+    return machine_animation(run.machine, m.t, {"truth": m.q}, "Origins of the joints, joined; drag to turn.", base)
 
 
 def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
@@ -127,19 +118,13 @@ def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
         units.setdefault(run.truth[name].unit, []).append(name)
     out = []
     for unit, own in units.items():
-        for part in _by_colours(own):
+        for part in by_colours(own):
             series = [
                 Series(n.partition(".")[2] or n, run.truth[n].t, run.truth[n].values, colour=k)
                 for k, n in enumerate(part)
             ]
             out.append(curves(f"{title}, {unit_text(unit)}", series, "time, s", unit_text(unit)))
     return out
-
-
-def _by_colours(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many at a time as there are colours."""
-    for k in range(0, len(items), COLOURS):
-        yield items[k : k + COLOURS]
 
 
 def _motion(run: SimulateRun) -> list[Block]:
@@ -228,7 +213,7 @@ def _errors(run: SimulateRun) -> list[Section]:
     if run.errors is not None:
         names = [run.machine.coordinates[k] for k in run.machine.independent]
         series = [Series(n, run.t, run.errors[:, k], colour=k) for k, n in enumerate(names)]
-        plots = [curves("tracking error", list(part), "time, s", "rad, m") for part in _by_colours(series)]
+        plots = [curves("tracking error", list(part), "time, s", "rad, m") for part in by_colours(series)]
         out.append(
             Section("Tracking", [Figure(plots)], "How far the machine is from the motion its controller follows.")
         )

@@ -27,7 +27,7 @@ from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import replay, validate
 from veridyn.identify.validation import Validation
 from veridyn.model.motion import Motion
-from veridyn.report.page import identification_page
+from veridyn.report.identification import identification_page
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.run.identify import missed

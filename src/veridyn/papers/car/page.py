@@ -39,7 +39,6 @@ from veridyn.papers.car.page_sections import (
     reduction_section,
     schemes_section,
     second_section,
-    signed,
     spectra_section,
 )
 from veridyn.papers.car.sensors import sensors_2002, sensors_2006
@@ -48,10 +47,11 @@ from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.papers.car.study import NAMES, CarStudy, car_study
 from veridyn.papers.car.study_2002 import Study2002, study_2002
 from veridyn.progress import Progress, silent, staged
-from veridyn.report import like, listed, measured, number, percent, unit_text
+from veridyn.report import like, listed, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text
-from veridyn.report.insight import budget_blocks
+from veridyn.report.budget import budget_blocks
 from veridyn.report.page import page
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Series, curves
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.studies.result import Result, fingerprint
@@ -259,36 +259,16 @@ def _forces(s: CarStudy) -> Section:
 
 
 def _table_ii(s: CarStudy) -> Section:
-    rows = []
-    for p in s.parameters:
-        value, sigma = measured(p.value, p.sigma)
-        off = (p.value - p.truth) / p.sigma if math.isfinite(p.truth) and p.sigma > 0.0 else math.nan
-        rows.append(
-            (
-                p.name,
-                unit_text(p.unit),
-                like(TABLE_II[p.name].a_priori, p.sigma),
-                value,
-                sigma,
-                percent(p.sigma_percent),
-                like(s.plain.values[p.name], p.sigma),
-                like(s.reduced.values[p.name], p.sigma),
-                like(p.truth, p.sigma),
-                signed(off) if math.isfinite(off) else "–",
-            )
+    rows = [
+        Quantity(
+            *(p.name, p.unit, p.value, p.sigma, TABLE_II[p.name].a_priori),
+            truth=p.truth,
+            more=(like(s.plain.values[p.name], p.sigma), like(s.reduced.values[p.name], p.sigma)),
         )
-    head = (
-        "parameter",
-        "unit",
-        "a priori",
-        "38 dof",
-        "σ",
-        "σ %",
-        "38 dof, paper's rows",
-        "20 dof",
-        "truth",
-        "error, σ",
-    )
+        for p in s.parameters
+    ]
+    caption = "Tables II and IV in one: a priori, 38 and 20 degrees of freedom."
+    more = ("38 dof, paper's rows", "20 dof")
     accepted, strict = len(s.accepted()), len(s.accepted(TWO_SIGMA_BELOW_TEN))
     gone = f" Zero would serve as well for {listed(s.inessential)}." if s.inessential else ""
     text = (
@@ -298,7 +278,7 @@ def _table_ii(s: CarStudy) -> Section:
     weak = [p for p in s.parameters if p.sigma_percent >= 10.0]
     why = [(p.name, percent(p.sigma_percent), _why(s, p.name)) for p in weak]
     blocks: list[Block] = [
-        Table(head, rows, "Tables II and IV in one: a priori, 38 and 20 degrees of freedom.", left=(1,), strong=(3, 8)),
+        quantity_table(rows, caption=caption, percents=True, value="38 dof", more=more),
         Text(text),
     ]
     if why:

@@ -11,9 +11,10 @@ from veridyn.papers.car.drive import BRAKING, RAMPS, Excitation
 from veridyn.papers.car.known_2002 import SIXTEEN, TEN_ROWS_2002
 from veridyn.papers.car.study import ERRORS, CarStudy
 from veridyn.papers.car.study_2002 import CHASSIS_ROWS, Study2002, carrying
-from veridyn.report import like, listed, measured, number, percent, unit_text
+from veridyn.report import like, listed, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
-from veridyn.report.insight import budget_blocks
+from veridyn.report.budget import budget_blocks
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Plot, Series, curves
 
 ROWS = {
@@ -179,17 +180,18 @@ def second_section(s: Study2002) -> Section:
 
 
 def _table_4(s: Study2002) -> Table:
-    values, sigma, errors, printed = s.values, s.sigma, s.deviations, s.printed_errors
+    values, sigma, printed = s.values, s.sigma, s.printed_errors
     as_printed = dict(zip(s.printed.names, s.printed.values.tolist(), strict=True))
-    rows = []
-    for name in SIXTEEN:
-        value, deviation = measured(values[name], sigma[name])
-        share = 100.0 * sigma[name] / abs(values[name]) if values[name] else math.inf
-        cells = (value, deviation, percent(share), like(s.truth[name], sigma[name]), signed(errors[name]))
-        rows.append((name, *cells, like(as_printed[name], sigma[name]), signed(printed[name])))
-    head = ("parameter", "value", "σ", "σ %", "truth", "error, σ", "as printed", "error, σ of noise")
+    rows = [
+        Quantity(
+            *(name, "", values[name], sigma[name]),
+            truth=s.truth[name],
+            more=(like(as_printed[name], sigma[name]), signed(printed[name])),
+        )
+        for name in SIXTEEN
+    ]
     note = "Table 4 for the simulated car, SI units; as printed: sixteen columns, nothing handed in but masses."
-    return Table(head, rows, note, strong=(1, 4))
+    return quantity_table(rows, caption=note, percents=True, more=("as printed", "error, σ of noise"))
 
 
 def _figures(s: Study2002) -> list[Figure]:

@@ -29,10 +29,11 @@ from veridyn.papers.hexapod.trials import (
     growth_blocks,
     scan_blocks,
 )
-from veridyn.report import like, measured, number
+from veridyn.report import measured, number
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.excitation import trajectory_figure
 from veridyn.report.page import page
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Series, bars, curves
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
@@ -238,24 +239,9 @@ def _table(study: HexapodStudy) -> Section:
         gm, gm_sigma = study.table[p]["markov"]
         ml, ml_sigma = study.table[p]["likelihood"]
         iv, iv_sigma = study.table[p]["periods"]
-        published = TABLE_II[p][2]
-        rows.append(
-            (
-                p,
-                units[p].replace("*", "·").replace("^2", "²"),
-                measured(gm, gm_sigma)[0],
-                measured(ml, ml_sigma)[0],
-                *measured(iv, iv_sigma),
-                like(published, iv_sigma) if np.isfinite(published) else "–",
-                like(study.truth[p], iv_sigma),
-                f"{(iv - study.truth[p]) / iv_sigma:+.1f}".replace("-", "−"),
-                number(TABLE_II[p][0], 5),
-            )
-        )
-    head = (
-        *("parameter", "unit", "Gauss-Markov", "max. likelihood", "reported", "σ"),
-        *("a priori", "truth", "error, σ", "paper, Gauss-Markov"),
-    )
+        others = (measured(gm, gm_sigma)[0], measured(ml, ml_sigma)[0], number(TABLE_II[p][0], 5))
+        rows.append(Quantity(p, units[p], iv, iv_sigma, TABLE_II[p][2], truth=study.truth[p], more=others))
+    more = ("Gauss-Markov", "max. likelihood", "paper, Gauss-Markov")
     note = (
         "Two of the paper's identified values are those of no body: p1 is below zero, and p2 above p3. With deviations as wide as "
         "those here that is no surprise."
@@ -268,7 +254,7 @@ def _table(study: HexapodStudy) -> Section:
     return Section(
         "Identified parameters (Table II)",
         [
-            Table(head, rows, caption, left=(0, 1)),
+            quantity_table(rows, caption=caption, value="reported", more=more),
             Text(note),
             *_ladder(study),
         ],

@@ -30,10 +30,11 @@ from veridyn.papers.humanoid.study import (
     truth_of,
 )
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed
-from veridyn.report import listed, measured, number, percent, unit_text
+from veridyn.report import listed, number, percent
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
-from veridyn.report.insight import budget_blocks
+from veridyn.report.budget import fit_budget
 from veridyn.report.page import page
+from veridyn.report.parameters import Quantity, quantity_table
 from veridyn.report.plots import Plot, Series, bars, curves
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.result import Result
@@ -276,20 +277,15 @@ def _parameters(study: HumanoidStudy) -> Section:
             )
         )
     share = fit.prior_share
-    p = fit.described.parameters
-    rows = []
-    for k, name in enumerate(fit.names):
-        value, sigma = (
-            measured(float(fit.values[k]), float(fit.sigma[k]))
-            if math.isfinite(fit.sigma[k])
-            else (number(float(fit.values[k])), "–")
+    left = [100.0 * float(share[c]) if share is not None else math.nan for c in fit.base.columns]
+    rows = [
+        Quantity(
+            *(name, unit, float(fit.values[k]), float(fit.sigma[k]), float(fit.priors[k])),
+            truth=float(truth[k]),
+            more=(percent(left[k]),),
         )
-        left_share = "–" if share is None else percent(100.0 * float(share[fit.base.columns[k]]))
-        drawn, true = number(float(fit.priors[k]), 3), number(float(truth[k]), 3)
-        rows.append((name, unit_text(p.units[fit.base.columns[k]]), value, sigma, drawn, true, left_share))
-    head = ("parameter", "unit", "value", "σ", "drawing", "truth", "of the drawing's variance left, %")
-    stated = np.isfinite(fit.sigma) & (fit.sigma > 0.0)
-    parts = {name: x[stated] for name, x in fit.budget.items() if np.nanmax(x, initial=0.0) > 0.0}
+        for k, (name, unit) in enumerate(zip(fit.names, fit.units, strict=True))
+    ]
     note = "Noise with memory, and the drawing's deviation where data say little; the cut-off of positions: what changes from 6 to 12 Hz."
     caption = "Consistent with prior, from walking alone. 100 % left: the data determine nothing."
     return Section(
@@ -300,8 +296,8 @@ def _parameters(study: HumanoidStudy) -> Section:
                 caption="In the order of Fig. 6: mass M, first moments S, moments of inertia xx … xy; "
                 "in typical sizes, 0.3 kg, 0.03 kg·m and 0.001 kg·m².",
             ),
-            Table(head, rows, caption, left=(0, 1)),
-            *budget_blocks([n for n, known in zip(fit.names, stated, strict=True) if known], parts, note),
+            quantity_table(rows, caption=caption, more=("of the drawing's variance left, %",)),
+            *fit_budget(fit, note),
         ],
         "Identified from four steps of walking, with the drawing as prior, physically consistent.",
     )
