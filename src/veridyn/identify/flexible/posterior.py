@@ -16,7 +16,8 @@ from scipy.optimize import lsq_linear
 from scipy.special import chdtrc, ndtri
 
 from veridyn.arrays import Array
-from veridyn.inference.agreement import FALSE_ALARM_RATE, posterior_covariance
+from veridyn.inference.agreement import FALSE_ALARM_RATE
+from veridyn.inference.posterior import posterior_covariance
 
 # without the checks of SciPy's own, which take longer than the solution
 (SOLVE_TRIANGULAR,) = get_lapack_funcs(("trtrs",))
