@@ -20,7 +20,6 @@ from scipy.linalg import solve_triangular
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, ModelError, SimulationError
-from veridyn.identify.estimators.coloured import bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.output_error.log_runs import MAX_SENSITIVITIES, Runs, chunks
 from veridyn.identify.output_error.shooting import RunModel
@@ -29,6 +28,7 @@ from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import Auto, Hac
 from veridyn.identify.statistics.spectral import stated
 from veridyn.inference.error_measures import Moments, moments_of_runs
+from veridyn.inference.lag_window import bartlett, lags_for
 from veridyn.inference.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
 from veridyn.progress import Progress, silent
 
