@@ -157,7 +157,7 @@ def search(
 
     The error names `where`, the length of the step that is left with what `left` says of the last point, and `hint`, what to try.
     """
-    point, level, length, small, trials, done = start, damping.start, np.inf, 0, 0, 0
+    point, level, next_step, small, trials, done = start, damping.start, np.inf, 0, 0, 0
     while done < stop.iterations and (stop.trials is None or trials < stop.trials):
         progress(task, float(done), float(stop.iterations))
         done += 1
@@ -165,7 +165,9 @@ def search(
         model = point.model()
         end = partial(Minimum[P], model=model, iterations=done)
         length = model.length(model.step())
-        shortest = max(model.shortest(stop.tolerance), np.sqrt(COST_ROUNDING * abs(point.cost)))
+        limit = model.shortest(stop.tolerance)
+        shortest = max(limit, np.sqrt(COST_ROUNDING * abs(point.cost)))
+        next_step = length * (stop.tolerance / limit if limit > 0.0 else 1.0)
         if length <= shortest:
             return end(point=point, reason="short step")
         longest_kink = stop.kink if point.settled else 0.0
@@ -183,7 +185,7 @@ def search(
             if length <= longest_kink:
                 return end(point=point, reason="kink", beyond=length)
             what = "the search ended where no step reduces its residual."
-            raise _failure(what, where, length, stop.tolerance, left(point), hint)
+            raise _failure(what, where, next_step, stop.tolerance, left(point), hint)
         gain, before, point = point.cost - new.cost, point, new
         small = small + 1 if before.settled and gain < max(stop.decrease, stop.decrease_share * before.cost) else 0
         if small and (length <= stop.near or model.length(point.x - before.x) <= stop.near_step):
@@ -196,7 +198,7 @@ def search(
         if tried == 1 or not damping.patient:  # where longer steps have just failed they would fail again
             level = damping.lowered(level)
     what = f"the search did not converge in {done} iterations with {trials} trial steps."
-    raise _failure(what, where, length, stop.tolerance, left(point), f"Allow more iterations. {hint}")
+    raise _failure(what, where, next_step, stop.tolerance, left(point), f"Allow more iterations. {hint}")
 
 
 def _trial(
@@ -237,8 +239,8 @@ def search_from_each(starts: Sequence[P], stop: StopRules, damping: Damping, *, 
     return min(minima, key=lambda one: one.point.cost)
 
 
-def _failure(what: str, where: str, length: float, tolerance: float, left: str, hint: str) -> IdentificationError:
-    found = f"a next step of {length:.3g}" + (f", {left}" if left else "")
+def _failure(what: str, where: str, step: float, tolerance: float, left: str, hint: str) -> IdentificationError:
+    found = f"a next step of {step:.3g}" + (f", {left}" if left else "")
     return IdentificationError(
         what, where=where, expected=f"a step below {tolerance:g} standard deviations", found=found, hint=hint
     )
