@@ -18,15 +18,18 @@ from scipy.optimize import nnls
 from veridyn.arrays import Array
 
 AT_BOUND = 1e-12  # of an unknown: nearer to its bound it is on it
+# Of a cost, within which rounding hides a fall: 40 times that of one number, as of a sum of thousands
+COST_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Quadratic:
-    """H (p, p) and g (p,) around x, the bounds of x, and (C, c) of the inequalities, None where there are none."""
+    """H (p, p) and g (p,) around x, with its `cost` and bounds, and (C, c) of the inequalities, None where there are none."""
 
     x: Array
     hessian: Array
     gradient: Array
+    cost: float = 0.0
     low: Array | float = -np.inf
     high: Array | float = np.inf
     inequalities: tuple[Array, Array] | None = None
@@ -49,8 +52,8 @@ class Quadratic:
         return float(np.sqrt(max(d @ self.hessian @ d, 0.0)))
 
     def shortest(self, tolerance: float) -> float:
-        """The length below which a step is none."""
-        return tolerance
+        """The length below which a step is none: it lowers the cost by its square, which rounding must not hide."""
+        return max(tolerance, float(np.sqrt(COST_ROUNDING * abs(self.cost))))
 
 
 def inequality_step(H: Array, d: Array, C: Array, c: Array) -> tuple[Array, NDArray[np.bool_]]:

@@ -91,6 +91,7 @@ class ResidualPoint:
             x=self.x,
             hessian=G + np.diag(weight),
             gradient=slope + (self.x - p.mean) * weight,
+            cost=self.cost,
             low=p.low,
             high=p.high,
             inequalities=inequalities,

@@ -24,8 +24,6 @@ from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.progress import Progress, silent
 
-# Of a cost, in which rounding hides falls: 40 times that of one number, as of a sum of thousands
-COST_ROUNDING = 1e-14
 EndReason = Literal["short step", "small decrease", "kink", "number of steps"]
 
 
@@ -165,9 +163,8 @@ def search(
         model = point.model()
         end = partial(Minimum[P], model=model, iterations=done)
         length = model.length(model.step())
-        limit = model.shortest(stop.tolerance)
-        shortest = max(limit, np.sqrt(COST_ROUNDING * abs(point.cost)))
-        next_step = length * (stop.tolerance / limit if limit > 0.0 else 1.0)
+        shortest = model.shortest(stop.tolerance)
+        next_step = length * (stop.tolerance / shortest if stop.tolerance > 0.0 else 1.0)
         if length <= shortest:
             return end(point=point, reason="short step")
         longest_kink = stop.kink if point.settled else 0.0

@@ -4,11 +4,10 @@
 
 The terms of the first sum are those of the filter's innovations. They are minimised by scoring, with the damped search of
 :mod:`veridyn.inference.search`: B = Σ g_k g_kᵀ + I stands for the second derivative, where g_k is the gradient of the k-th term by z
-(E. K. Berndt and others, 1974). The covariance
-is B⁻¹ M B⁻¹ with M = Σ_l w_l Σ_k g_k g_{k+l}ᵀ + I over lags up to `memory` seconds: innovations of a model that is only nearly right are
-correlated, and count less than white ones would (W. K. Newey and K. D. West, 1987).
+(E. K. Berndt and others, 1974). The covariance is B⁻¹ M B⁻¹ with M = Σ_l w_l Σ_k g_k g_{k+l}ᵀ + I over lags up to `memory` seconds:
+innovations of a model that is only nearly right are correlated, and count less than white ones would (W. K. Newey and K. D. West, 1987).
 
-Variances (:func:`tune`) have no prior:
+Variances (:func:`tune`) have no prior, and steps of another kind (L-BFGS-B): of them Σ g_k g_kᵀ is a poor second derivative on short logs.
 
     log p(y) = −½ Σ_k [ log det(2π S_k) + ν_kᵀ S_k⁻¹ ν_k ],   maximised over log θ
 
@@ -199,6 +198,7 @@ class LikelihoodPoint:
             x=self.x,
             hessian=G.T @ G + np.eye(len(self.x)),
             gradient=self.x - G.sum(axis=0),
+            cost=self.cost,
             low=self.problem.low,
             high=self.problem.high,
             scores=G,

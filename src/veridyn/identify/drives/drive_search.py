@@ -236,7 +236,7 @@ class DrivePoint:
         A, g = self.linear.normal(active, self.z)
         C, c = self.problem.resisting(self.z)
         low = np.array([self.problem.unknowns[k].lowest for k in active])
-        return Quadratic(x=self.x, hessian=A, gradient=g, low=low, inequalities=(C[:, active], c))
+        return Quadratic(x=self.x, hessian=A, gradient=g, cost=self.cost, low=low, inequalities=(C[:, active], c))
 
 
 def search(
