@@ -64,6 +64,13 @@ def test_inequalities_are_those_of_slsqp(seed: int) -> None:
     assert 0.5 * d @ H @ d + g @ d == pytest.approx(best.fun, rel=1e-6)
 
 
+def test_a_direction_that_nothing_determines_is_left_alone() -> None:
+    """An unknown without any influence, and two of which only the sum has one: the sum is found, by equal parts."""
+    row = np.array([[1.0, 1.0, 0.0]])
+    d = Quadratic(x=np.zeros(3), hessian=row.T @ row, gradient=-row[0] * 2.0).step()
+    assert d == pytest.approx([1.0, 1.0, 0.0], abs=1e-6)
+
+
 def test_inequalities_that_hold_leave_the_step() -> None:
     H, d = np.eye(2), np.array([1.0, 2.0])
     step, active = inequality_step(H, d, np.eye(2), np.zeros(2))

@@ -100,20 +100,10 @@ def fit_constants(
 
     Example: ``fit_constants(tree, motion, ["fst_q1.speed", "fst_q1.exponent"]).summary()``.
     """
-    chosen = _chosen(machine, names)
-
-    def evaluate(theta: Array) -> _Evaluation:
-        here = machine.with_constants(dict(zip(names, theta.tolist(), strict=True)))
-        shifts = np.array([_shift(c, value) for c, value in zip(chosen, theta, strict=True)])
-        probed = here.with_elements(
-            [probe for c, h in zip(chosen, shifts, strict=True) for probe in _probes(here, c, h)]
-        )
-        seen = observation(probed, motion, rows, settings, executor=executor, progress=progress)
-        return _Evaluation(here, chosen, shifts, seen)
-
+    first = first_constants(machine, motion, names, rows, settings, executor, progress)
+    chosen = first.evaluation.chosen
     # Not to reach the end is told by `converged`: the values so far may be of use as a start.
     stop = StopRules(iterations=iterations + 1, steps=iterations, tolerance=tolerance, slack=COST_SLACK, kink=np.inf)
-    first = ConstantPoint.first(evaluate, np.array([c.value for c in chosen]))
     end = search(first, stop, Damping(), where=", ".join(names), hint="Give start values that are nearer.")
     point = end.point.renewed()
     theta, step = point.x, point.step
@@ -128,6 +118,34 @@ def fit_constants(
         residual=point.costs,
         converged=end.converged and end.beyond <= KINK_STEP * np.sqrt(tolerance),
     )
+
+
+def first_constants(
+    machine: Machine,
+    motion: Motion | Sequence[Motion],
+    names: Sequence[str],
+    rows: Rows = "all",
+    settings: IdentifySettings | None = None,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> ConstantPoint:
+    """The constants `names` at the values that they have, to search from."""
+    chosen = _chosen(machine, names)
+
+    def evaluate(theta: Array) -> _Evaluation:
+        here = machine.with_constants(dict(zip(names, theta.tolist(), strict=True)))
+        shifts = np.array([_shift(c, value) for c, value in zip(chosen, theta, strict=True)])
+        probed = here.with_elements(
+            [probe for c, h in zip(chosen, shifts, strict=True) for probe in _probes(here, c, h)]
+        )
+        seen = observation(probed, motion, rows, settings, executor=executor, progress=progress)
+        return _Evaluation(here, chosen, shifts, seen)
+
+    x = np.array([c.value for c in chosen])
+    here = evaluate(x)
+    weights = here.weights()
+    step = here.step(weights)
+    return ConstantPoint(evaluate, x, here, weights, step, weights, (step.cost,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,14 +179,6 @@ class ConstantPoint:
     first_weights: Array
     costs: tuple[float, ...]
     settled: bool = True
-
-    @classmethod
-    def first(cls, evaluate: Callable[[Array], _Evaluation], x: Array) -> ConstantPoint:
-        """The point that a search starts from."""
-        here = evaluate(x)
-        weights = here.weights()
-        step = here.step(weights)
-        return cls(evaluate, x, here, weights, step, weights, (step.cost,))
 
     @property
     def cost(self) -> float:

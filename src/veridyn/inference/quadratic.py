@@ -20,6 +20,7 @@ from veridyn.arrays import Array
 AT_BOUND = 1e-12  # of an unknown: nearer to its bound it is on it
 # Of a cost, within which rounding hides a fall: 40 times that of one number, as of a sum of thousands
 COST_ROUNDING = 1e-14
+RIDGE = 1e-10  # of the diagonal: far above its rounding, and far below any damping
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,7 +37,7 @@ class Quadratic:
 
     def step(self, damping: float = 0.0) -> Array:
         """The damped step; unknowns on a bound do not pass it, others end on one that they would pass."""
-        H = self.hessian + damping * np.diag(np.diag(self.hessian))
+        H = definite(self.hessian + damping * np.diag(np.diag(self.hessian)))
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), self.x.shape) for end in (self.low, self.high))
         side = (self.x <= low + AT_BOUND).astype(np.float64) - (self.x >= high - AT_BOUND)
         bound = np.flatnonzero(side)
@@ -56,8 +57,19 @@ class Quadratic:
         return max(tolerance, float(np.sqrt(COST_ROUNDING * abs(self.cost))))
 
 
+def definite(H: Array) -> Array:
+    """H, with a small part of its diagonal more where nothing determines some direction, in which a step is then short."""
+    size = np.diag(H)
+    H = H + np.diag(size == 0.0) if not size.all() else H
+    try:
+        np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:
+        H = H + RIDGE * np.diag(np.diag(H))
+    return H
+
+
 def inequality_step(H: Array, d: Array, C: Array, c: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The d' with C d' + c ≥ 0 that is nearest to d, measured by H, and the inequalities that hold it; c ≥ 0, so that there is one.
+    """The d' with C d' + c ≥ 0 that is nearest to d, measured by H, and the inequalities that hold it; there must be one.
 
     With H = L Lᵀ and y = Lᵀ(d' − d) it is the shortest y with G y ≥ h, which least squares without negative numbers give (Lawson and
     Hanson, Solving Least Squares Problems, 1974, chapter 23). Where rounding finds none, the step is none.
