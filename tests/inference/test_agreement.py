@@ -9,13 +9,10 @@ from scipy.linalg import sqrtm
 from scipy.stats import chi2
 
 from veridyn.inference.agreement import (
-    DETERMINED_INFORMATION,
-    DETERMINED_SHARE,
     FALSE_ALARM_RATE,
     Agreement,
     PartSums,
     agreement,
-    posterior_covariance,
 )
 
 Array = NDArray[np.float64]
@@ -136,36 +133,6 @@ def test_directions_that_a_stretch_sees_by_rounding_alone_count_nothing() -> Non
     found = agreement(sums, np.eye(3), np.eye(3))
     assert found.ratio == pytest.approx(0.7**2 / 0.25)
     assert found.chance == pytest.approx(chi2.sf(found.ratio, 1))
-
-
-@pytest.mark.parametrize("widening", [1.0, 6.0])
-def test_errors_have_the_covariance(widening: float) -> None:
-    """z ~ N(0, 1) and y = J z + e with var e = B, estimated as if it were 1: 40 000 draws show a variance to 1 % (√(2/40 000))."""
-    rng = np.random.default_rng(0)
-    J = np.array([[1.5, 0.3], [0.2, 0.4], [0.0, 0.6]])
-    G = J.T @ J
-    z = rng.standard_normal((40_000, 2))
-    y = z @ J.T + np.sqrt(widening) * rng.standard_normal((40_000, 3))
-    error = y @ J @ np.linalg.inv(G + np.eye(2)) - z
-    assert np.cov(error.T) == pytest.approx(posterior_covariance(G, widening), abs=0.03 * widening)
-
-
-def test_information_that_just_determines() -> None:
-    C = posterior_covariance(np.diag([DETERMINED_INFORMATION]))
-    assert np.sqrt(C[0, 0]) == pytest.approx(DETERMINED_SHARE)
-
-
-@pytest.mark.parametrize("widening", [0.5, 1.0, 2.0, 6.0])
-def test_the_covariance_is_that_of_the_formula(widening: float) -> None:
-    A = np.random.default_rng(6).normal(size=(5, 3))
-    G = A.T @ A
-    inverse = np.linalg.inv(G + np.eye(3))
-    assert posterior_covariance(G, widening) == pytest.approx(inverse @ (widening * G + np.eye(3)) @ inverse, rel=1e-12)
-
-
-def test_half_the_deviation_takes_four_times_the_information() -> None:
-    """One part of it is the prior's, three are the data's."""
-    assert pytest.approx(3.0) == DETERMINED_INFORMATION
 
 
 def test_the_surest_change_comes_first() -> None:

@@ -15,9 +15,10 @@ residuals are white.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from veridyn.identify.regression.factor import RowFactors, triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.quadratic import Quadratic
+from veridyn.inference.search import Damping, StopRules, search
 from veridyn.mechanics.tree.of_machine import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element, stribeck
@@ -39,7 +42,10 @@ from veridyn.progress import Progress, silent
 
 DIFFERENCE_STEP = 1e-4  # of a constant, or of DEFAULT_CONSTANT_SIZE: what it is shifted by for its slope
 SEPARABLE_SLOPE = 1e-6  # of a constant's slope: what must be left of it beside all other columns
-MAX_HALVINGS = 6  # of a step that makes the residual larger
+COST_SLACK = 1e-12  # relative: by so much rounding may make a sum of squares larger
+KINK_STEP = (
+    64.0  # of √tolerance: a longer step that would still be taken where none reduces the residual is no convergence
+)
 MAX_ROUNDS = 10  # of choosing joint by joint; it ends as soon as none changes
 FINE_BANK_SPEEDS = 9  # speeds of the finer bank
 
@@ -94,9 +100,39 @@ def fit_constants(
 
     Example: ``fit_constants(tree, motion, ["fst_q1.speed", "fst_q1.exponent"]).summary()``.
     """
+    first = first_constants(machine, motion, names, rows, settings, executor, progress)
+    chosen = first.evaluation.chosen
+    # Not to reach the end is told by `converged`: the values so far may be of use as a start.
+    stop = StopRules(iterations=iterations + 1, steps=iterations, tolerance=tolerance, slack=COST_SLACK, kink=np.inf)
+    end = search(first, stop, Damping(), where=", ".join(names), hint="Give start values that are nearer.")
+    point = end.point.renewed()
+    theta, step = point.x, point.step
+    C = step.covariance * step.cost / max(1, step.freedom)
+    fitted = tuple(replace(c, value=float(v)) for c, v in zip(chosen, theta, strict=True))
+    return ConstantFit(
+        machine=point.evaluation.machine,
+        constants=fitted,
+        values=theta,
+        sigma=np.sqrt(np.diag(C)),
+        covariance=C,
+        residual=point.costs,
+        converged=end.converged and end.beyond <= KINK_STEP * np.sqrt(tolerance),
+    )
+
+
+def first_constants(
+    machine: Machine,
+    motion: Motion | Sequence[Motion],
+    names: Sequence[str],
+    rows: Rows = "all",
+    settings: IdentifySettings | None = None,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> ConstantPoint:
+    """The constants `names` at the values that they have, to search from."""
     chosen = _chosen(machine, names)
 
-    def at(theta: Array) -> _Evaluation:
+    def evaluate(theta: Array) -> _Evaluation:
         here = machine.with_constants(dict(zip(names, theta.tolist(), strict=True)))
         shifts = np.array([_shift(c, value) for c, value in zip(chosen, theta, strict=True)])
         probed = here.with_elements(
@@ -105,53 +141,69 @@ def fit_constants(
         seen = observation(probed, motion, rows, settings, executor=executor, progress=progress)
         return _Evaluation(here, chosen, shifts, seen)
 
-    theta = np.array([c.value for c in chosen])
-    now = at(theta)
-    weights = now.weights()
-    first = weights
-    costs, converged = [now.step(first).cost], False
-    for _ in range(iterations):
-        step = now.step(weights)
-        move = _inside(chosen, theta, step.move)
-        small = np.abs(move) <= tolerance * np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)
-        if small.all():
-            converged = True
-            break
-        for _ in range(MAX_HALVINGS):
-            new = at(theta + move)
-            if new.step(weights).cost <= step.cost * (1.0 + 1e-12):
-                break
-            move = 0.5 * move
-        else:
-            converged = bool(
-                (np.abs(move) <= np.sqrt(tolerance) * np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)).all()
-            )
-            break
-        theta, now = theta + move, new
-        weights = now.weights()
-        costs.append(now.step(first).cost)
-    found = now.step(weights)
-    C = found.covariance * found.cost / max(1, found.freedom)
-    fitted = tuple(replace(c, value=float(v)) for c, v in zip(chosen, theta, strict=True))
-    return ConstantFit(
-        machine=now.machine,
-        constants=fitted,
-        values=theta,
-        sigma=np.sqrt(np.diag(C)),
-        covariance=C,
-        residual=tuple(costs),
-        converged=converged,
-    )
+    x = np.array([c.value for c in chosen])
+    here = evaluate(x)
+    weights = here.weights()
+    step = here.step(weights)
+    return ConstantPoint(evaluate, x, here, weights, step, weights, (step.cost,))
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """The step of the constants, the covariance of them in units of the residual's variance, and the least residual before the step."""
+    """The triangle [S | y] of the constants with all parameters eliminated, and the least residual before the step."""
 
-    move: Array
-    covariance: Array
+    triangle: Array
+    right: Array
     cost: float
     freedom: int
+
+    @property
+    def covariance(self) -> Array:
+        """Of the constants, in units of the residual's variance."""
+        inverse = np.linalg.inv(self.triangle)
+        return inverse @ inverse.T
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantPoint:
+    """Constants x with the factors there, rows weighted by `weights`.
+
+    `costs`: the sums of squares at the start of the search and after each step on the way here, rows weighted by `first_weights`.
+    """
+
+    evaluate: Callable[[Array], _Evaluation]
+    x: Array
+    evaluation: _Evaluation
+    weights: Array
+    step: _Step
+    first_weights: Array
+    costs: tuple[float, ...]
+    settled: bool = True
+
+    @property
+    def cost(self) -> float:
+        return self.step.cost
+
+    def at(self, x: Array) -> ConstantPoint:
+        here = self.evaluate(x)
+        costs = (*self.costs, here.step(self.first_weights).cost)
+        return replace(self, x=x, evaluation=here, step=here.step(self.weights), costs=costs)
+
+    def renewed(self) -> ConstantPoint:
+        weights = self.evaluation.weights()
+        return replace(self, weights=weights, step=self.evaluation.step(weights))
+
+    def model(self) -> ConstantModel:
+        S, y = self.step.triangle, self.step.right
+        low, high = _reach(self.evaluation.chosen, self.x)
+        return ConstantModel(x=self.x, hessian=S.T @ S, gradient=-S.T @ y, low=low, high=high)
+
+
+class ConstantModel(Quadratic):
+    """The residual around constants, of which a step is as long as its largest share of a constant."""
+
+    def length(self, d: Array) -> float:
+        return float(np.max(np.abs(d) / _sizes(self.x)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,17 +215,18 @@ class _Evaluation:
     shifts: Array
     seen: RowFactors
 
+    @cached_property
     def _solution(self) -> Solution:
         return solve(self.seen.of_first(self.machine.parameters))
 
     def weights(self) -> Array:
         """1/σ of each row at these constants, in units of the whole residual."""
-        s = self._solution()
+        s = self._solution
         return 1.0 / (s.row_sigma * s.sigma)
 
     def step(self, weights: Array) -> _Step:
         """δ of min ‖y − W φ − Σ gain ∂W/∂θ δ‖ over φ and δ."""
-        s = self._solution()
+        s = self._solution
         R = self.seen.stacked(list(weights))
         place = {c: k for k, c in enumerate(self.seen.columns)}
         base, plain = [place[c] for c in s.columns], len(self.machine.parameters)
@@ -192,9 +245,7 @@ class _Evaluation:
                 where=", ".join(c.name for c in self.chosen),
                 hint="Estimate fewer of them, or record a motion that passes through where their laws bend.",
             )
-        inverse = np.linalg.inv(S)
-        cost = float(np.linalg.norm(T[m:, -1]) ** 2)
-        return _Step(inverse @ y, inverse @ inverse.T, cost, self.seen.samples - m - k)
+        return _Step(S, y, float(np.linalg.norm(T[m:, -1]) ** 2), self.seen.samples - m - k)
 
     def _gain(self, s: Solution, c: Constant) -> float:
         p = self.machine.parameters
@@ -229,12 +280,15 @@ def _shift(c: Constant, value: float) -> float:
     return min(DIFFERENCE_STEP * max(abs(value), DEFAULT_CONSTANT_SIZE), 0.1 * span)
 
 
-def _inside(chosen: Sequence[Constant], theta: Array, move: Array) -> Array:
-    """A step that goes at most half the way to a bound, and at most as far as a constant is large."""
+def _reach(chosen: Sequence[Constant], theta: Array) -> tuple[Array, Array]:
+    """Where a step ends at the farthest: half the way to a bound, and for a constant with one at most as far as it is large."""
     low, high = np.array([c.low for c in chosen]), np.array([c.high for c in chosen])
-    out = np.clip(move, 0.5 * (low - theta), 0.5 * (high - theta))
-    size = np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)
-    return np.where(np.isfinite(low) | np.isfinite(high), np.clip(out, -size, size), out)
+    farthest = np.where(np.isfinite(low) | np.isfinite(high), _sizes(theta), np.inf)
+    return theta + np.maximum(0.5 * (low - theta), -farthest), theta + np.minimum(0.5 * (high - theta), farthest)
+
+
+def _sizes(theta: Array) -> Array:
+    return np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)
 
 
 def _chosen(machine: Machine, names: Sequence[str]) -> tuple[Constant, ...]:

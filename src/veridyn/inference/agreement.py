@@ -9,13 +9,6 @@ S being the covariance of the scores of all. T_k = h_kᵀ V_k⁻¹ h_k has the m
 parameters vary from stretch to stretch, or the model is wrong in another way on another motion: variances are stated B times as large
 (R. T. Birge, 1932, Phys. Rev. 40). A parameter that changes by δ from stretch k to the others makes h_k = H_k (1 − H_k) t δ, t its column
 of the triangle, so that each can be asked for its change and the deviation of that. An error that all stretches share does not show.
-
-What data leave of a prior: the covariance of unknowns with priors, and when data count as having determined one.
-
-With the information G of the data and 1 of the priors, in deviations of the priors, A = G + 1 is the information of both. Estimates have
-the covariance A⁻¹ (B G + 1) A⁻¹, B the factor by which variances of the data's errors are larger than G assumes. A number is determined
-where its posterior deviation is at most DETERMINED_SHARE of its prior's: data with (1/DETERMINED_SHARE² − 1) times the prior's information
-leave just that.
 """
 
 from __future__ import annotations
@@ -30,8 +23,6 @@ from veridyn.arrays import Array
 
 FALSE_ALARM_RATE = 0.01  # of logs that agree: how often bands are widened, and how often a parameter is named
 SEEN = 1e-6  # of the largest eigenvalue: a direction with less is not seen by a stretch
-DETERMINED_SHARE = 0.5  # of the prior's standard deviation: a posterior above it is not determined
-DETERMINED_INFORMATION = 1.0 / DETERMINED_SHARE**2 - 1.0  # of the data, over the prior's
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +102,3 @@ def agreement(parts: PartSums, S: Array, triangle: Array) -> Agreement:
     independent = freedom * (count - 1) / count
     ratio = total / freedom if freedom else 1.0
     return Agreement(count, ratio, float(chdtrc(independent, ratio * independent)), changes)
-
-
-def posterior_covariance(G: Array, widening: float = 1.0) -> Array:
-    """A⁻¹ (B G + 1) A⁻¹ of unknowns in deviations of their priors, A = G + 1."""
-    one = np.eye(len(G))
-    inverse = np.asarray(np.linalg.inv(G + one), dtype=np.float64)
-    return inverse if widening == 1.0 else inverse @ (widening * G + one) @ inverse

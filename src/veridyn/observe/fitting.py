@@ -2,12 +2,12 @@
 
     −log p(θ | y) = −Σ_k log p(y_k | y_1 … y_{k−1}, θ) + ½ Σ_i z_i²,      θ_i = θ_i⁰ + σ_i z_i,  or  θ_i⁰ exp(z_i σ_i/θ_i⁰)  where positive
 
-The terms of the first sum are those of the filter's innovations. They are minimised by scoring: B = Σ g_k g_kᵀ + I stands for the second
-derivative, where g_k is the gradient of the k-th term by z (E. K. Berndt and others, 1974). Bounds are kept by projection. The covariance
-is B⁻¹ M B⁻¹ with M = Σ_l w_l Σ_k g_k g_{k+l}ᵀ + I over lags up to `memory` seconds: innovations of a model that is only nearly right are
-correlated, and count less than white ones would (W. K. Newey and K. D. West, 1987).
+The terms of the first sum are those of the filter's innovations. They are minimised by scoring, with the damped search of
+:mod:`veridyn.inference.search`: B = Σ g_k g_kᵀ + I stands for the second derivative, where g_k is the gradient of the k-th term by z
+(E. K. Berndt and others, 1974). The covariance is B⁻¹ M B⁻¹ with M = Σ_l w_l Σ_k g_k g_{k+l}ᵀ + I over lags up to `memory` seconds:
+innovations of a model that is only nearly right are correlated, and count less than white ones would (W. K. Newey and K. D. West, 1987).
 
-Variances (:func:`tune`) have no prior:
+Variances (:func:`tune`) have no prior, and steps of another kind (L-BFGS-B): of them Σ g_k g_kᵀ is a poor second derivative on short logs.
 
     log p(y) = −½ Σ_k [ log det(2π S_k) + ν_kᵀ S_k⁻¹ ν_k ],   maximised over log θ
 
@@ -29,6 +29,9 @@ from scipy.optimize import minimize
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, VeridynError
+from veridyn.inference.lag_window import bartlett
+from veridyn.inference.quadratic import Quadratic
+from veridyn.inference.search import Damping, StopRules, search
 from veridyn.model.parameters import ParameterFit, ParameterGuess, StretchScores
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.run import run
@@ -40,6 +43,7 @@ from veridyn.progress import Progress, silent
 Runs = Sequence[tuple[Measurements, Belief]]
 
 MOST_STEPS = 60
+DAMPING = Damping(start=1e-3, least=1e-6, most=5e3, up=4.0, down=5.0, patient=False)
 SMALL_STEP = 1e-4  # of z: the gradient is a difference over it, away from a bound
 CONVERGED = 0.005  # of −log p: a smaller gain ends the search; it moves a value by a tenth of its deviation
 INFORMED = 0.95  # of the prior deviation: above it the data say next to nothing
@@ -121,44 +125,14 @@ def fit_parameters(
             return None
         return found if np.isfinite(found).all() else None
 
-    def cost(parts: Array | None, z: Array) -> float:
-        return np.inf if parts is None else 0.5 * float(z @ z) - float(parts.sum())
-
-    def gradients(z: Array, at: Array) -> Array:
-        """(N, p): of each term by z, where the terms are `at`."""
-        columns = []
-        for i in range(len(z)):
-            step = np.zeros(len(z))
-            step[i] = SMALL_STEP if z[i] + SMALL_STEP <= high[i] else -SMALL_STEP
-            there = terms(z + step)
-            columns.append(np.zeros(len(at)) if there is None else (there - at) / step[i])
-        return np.array(columns).T
-
-    z = np.clip(np.zeros(len(names)), low, high)
-    parts = terms(z)
-    if parts is None:
+    first = LikelihoodProblem(terms, low, high).at(np.clip(np.zeros(len(names)), low, high))
+    if first is None:
         raise DataError("the readings have no likelihood under the guess.", where="fit", expected="finite numbers")
-    best, damping, converged = cost(parts, z), 1e-3, False
-    G = gradients(z, parts)
-    for _ in range(MOST_STEPS):
-        B, slope = G.T @ G + np.eye(len(z)), G.sum(axis=0) - z
-        gained, stuck = 0.0, ((z <= low + AT_BOUND) & (slope < 0.0)) | ((z >= high - AT_BOUND) & (slope > 0.0))
-        free = np.flatnonzero(~stuck)
-        for _ in range(12):
-            step = np.zeros(len(z))
-            local = B[np.ix_(free, free)]
-            step[free] = np.linalg.solve(local + damping * np.diag(local.diagonal()), slope[free])
-            new = np.clip(z + step, low, high)
-            there = terms(new)
-            if there is not None and cost(there, new) < best:
-                gained = best - cost(there, new)
-                z, best, parts, damping = new, cost(there, new), there, max(0.2 * damping, 1e-6)
-                break
-            damping = max(4.0 * damping, 1e-3)
-        if gained < CONVERGED:
-            converged = True
-            break
-        G = gradients(z, parts)
+    # Not to reach the end is told by `converged`, as values so far may be of use; a minimum may lie where no step gains anything.
+    stop = StopRules(iterations=MOST_STEPS + 1, steps=MOST_STEPS, decrease=2.0 * CONVERGED, near=np.inf, kink=np.inf)
+    end = search(first, stop, DAMPING, where="fit", hint="Give guesses nearer to the machine, or fit fewer parameters.")
+    assert isinstance(end.model, ScoreModel)
+    z, parts, G = end.point.x, end.point.terms, end.model.scores
     M = _score_covariance(G, runs, memory)
     V = _covariance(G, M)
     spread = np.array([g.spread(g.at(v)) for g, v in zip(priors, z.tolist(), strict=True)])
@@ -176,11 +150,66 @@ def fit_parameters(
         guesses=dict(guesses),
         log_likelihood=float(parts.sum()),
         evaluations=calls,
-        converged=converged,
+        converged=end.converged,
         uninformed=tuple(n for n, d in zip(names, deviations.tolist(), strict=True) if d > INFORMED),
         at_bound=bound,
         stretches=_stretches(G, z, M),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodProblem:
+    """The `terms` (N,) of log p at z, in deviations of priors; None where there are none. Twice −log p, prior included, is the cost."""
+
+    terms: Callable[[Array], Array | None]
+    low: Array
+    high: Array
+
+    def at(self, z: Array) -> LikelihoodPoint | None:
+        terms = self.terms(z)
+        return None if terms is None else LikelihoodPoint(self, z, terms, float(z @ z) - 2.0 * float(terms.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodPoint:
+    """A problem at x, with its terms."""
+
+    problem: LikelihoodProblem
+    x: Array
+    terms: Array
+    cost: float
+    settled: bool = True
+
+    def at(self, x: Array) -> LikelihoodPoint | None:
+        return self.problem.at(x)
+
+    def renewed(self) -> LikelihoodPoint:
+        return self
+
+    def model(self) -> ScoreModel:
+        columns = []
+        for i in range(len(self.x)):
+            step = np.zeros(len(self.x))
+            step[i] = SMALL_STEP if self.x[i] + SMALL_STEP <= self.problem.high[i] else -SMALL_STEP
+            there = self.problem.terms(self.x + step)
+            columns.append(np.zeros(len(self.terms)) if there is None else (there - self.terms) / step[i])
+        G = np.array(columns).T
+        return ScoreModel(
+            x=self.x,
+            hessian=G.T @ G + np.eye(len(self.x)),
+            gradient=self.x - G.sum(axis=0),
+            cost=self.cost,
+            low=self.problem.low,
+            high=self.problem.high,
+            scores=G,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoreModel(Quadratic):
+    """`scores` (N, p): the slopes of each term, whose products stand for the second derivative."""
+
+    scores: Array
 
 
 def _stretches(G: Array, z: Array, M: Array) -> StretchScores:
@@ -199,11 +228,7 @@ def _score_covariance(G: Array, runs: Runs, memory: float) -> Array:
         g, N = G[at : at + len(log)], len(log)
         at += N
         span = float(log.t[-1] - log.t[0])
-        lags = min(N - 1, round(memory * (N - 1) / span)) if span > 0.0 else 0
-        M += g.T @ g
-        for lag in range(1, lags + 1):
-            C = g[lag:].T @ g[:-lag]
-            M += (1.0 - lag / (lags + 1.0)) * (C + C.T)
+        M += bartlett(g, min(N - 1, round(memory * (N - 1) / span)) if span > 0.0 else 0)
     return M
 
 

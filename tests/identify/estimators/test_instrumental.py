@@ -16,13 +16,13 @@ from identify.smooth_arm import path as smooth_path
 from identify.smooth_arm import truth as smooth_arm
 from identify.undiagnosed import identify
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
-from veridyn.identify.estimators.coloured import bartlett
 from veridyn.identify.estimators.instrument_sums import summed, weakest_of
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.lag_window import bartlett
 from veridyn.mechanics.control.law import Tracker
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import regressor

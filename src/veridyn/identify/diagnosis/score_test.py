@@ -22,7 +22,8 @@ from scipy.special import chdtrc, ndtr, ndtri, stdtr  # scipy.stats takes a seco
 
 from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import ROUNDING
-from veridyn.identify.estimators.coloured import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
+from veridyn.identify.estimators.coloured import window_of
+from veridyn.inference.lag_window import MIN_SHARE_OF_BARTLETT, andrews_each
 
 # Eigenvalues of AᵀA from which products once leave errors below ROUNDING; below ROUNDING itself too many digits are lost
 ONE_STEP = float(np.finfo(float).eps) / ROUNDING

@@ -20,8 +20,8 @@ from veridyn.identify.drives.held_out import HeldOut, held_out
 from veridyn.identify.drives.undetermined import OpenDirection
 from veridyn.identify.result import Estimate, Fit
 from veridyn.identify.validation import Validation
-from veridyn.inference.agreement import DETERMINED_SHARE
 from veridyn.inference.error_measures import Moments, RowReport
+from veridyn.inference.posterior import DETERMINED_SHARE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

@@ -1,4 +1,4 @@
-"""The most likely drives of a group of joints: Gauss and Newton's steps, damped as by Levenberg and Marquardt, with exact sensitivities.
+"""The most likely drives of a group of joints, by the damped search of :mod:`veridyn.inference.search` with exact sensitivities.
 
     minimise  Q(z) = Σ_j Σ_t (y_j(t) − ŷ_j(t; z))²/(σ_j² m_j) + |z|²
 
@@ -8,10 +8,9 @@ keep their weight beside thousands of them.
 
 How sure the drives of a group are: the covariance of their unknowns, widened where parts of the log disagree.
 
-G = Σ Jᵀ W J of the columns is weighted for residuals with memory. B, the widening, is 1 where quarters of the log agree on the directions
-that they determine, and otherwise their disagreement over what is expected, which model errors make
-(:mod:`veridyn.inference.agreement`). Where the dry friction of a joint is not one number, no term that it was given is its law:
-deviations of all numbers are then those with every term of the friction of that joint unknown, kept or not.
+The information of the columns is weighted for residuals with memory, and quarters of the log are compared
+(:mod:`veridyn.inference.posterior`). Where the dry friction of a joint is not one number, no term that it was given is its law: deviations
+of all numbers are then those with every term of the friction of that joint unknown, kept or not.
 """
 
 from __future__ import annotations
@@ -22,28 +21,24 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from scipy.optimize import nnls
 
 from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, SimulationError
 from veridyn.identify.drives.drive_group import DriveGroup
 from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.identify.drives.drive_unknowns import ALONG, LOAD, RUNGS, DriveUnknown
-from veridyn.inference.agreement import (
-    DETERMINED_INFORMATION,
-    Agreement,
-    PartSums,
-    agreement,
-    posterior_covariance,
-)
+from veridyn.inference.agreement import Agreement
 from veridyn.inference.autoregression import autoregressions
+from veridyn.inference.posterior import PARTS, parts_agreement, posterior_covariance
+from veridyn.inference.quadratic import Quadratic
+from veridyn.inference.search import Damping, StopRules
+from veridyn.inference.search import search as least_cost
 
-DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
+DAMPING = Damping(start=1e-2, least=1e-4, most=1e4, patient=False)
 FEWEST_INDEPENDENT = 20.0  # samples of a joint: a memory that leaves fewer is not seen in a log
 # rms over the unknowns: how much further a linear model may go where a kink of friction lets no step reduce Q
 KINK_SIGMAS = 0.5
 FREQUENCIES = 512  # at which a spectrum is computed
-PARTS = 4  # of the samples, which are compared
 PLACES = 21  # of the way of a joint, at which its dry friction must resist motion
 ROUNDING = 1e-9  # of dry friction: so much less than none is none
 
@@ -63,8 +58,12 @@ class LinearDrives:
 
     def normal(self, active: Sequence[int], z: Array) -> tuple[Array, Array]:
         """Half the second derivative of Q by the active unknowns, and half its gradient."""
-        (gram, slope), own = self._sums, list(active)
-        return gram[np.ix_(own, own)] + np.eye(len(own)), slope[own] + z[own]
+        own = list(active)
+        return self.information(own) + np.eye(len(own)), self._sums[1][own] + z[own]
+
+    def information(self, active: Sequence[int]) -> Array:
+        """G of some unknowns: what the data say of them, without their priors."""
+        return self._sums[0][np.ix_(active, active)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +204,41 @@ def memory(parts: Sequence[Array]) -> float:
     return float(np.clip(news / np.abs(transfer).min() ** 2 / R[0], 1.0, max(count / FEWEST_INDEPENDENT, 1.0)))
 
 
+@dataclass(frozen=True, eq=False)
+class DrivePoint:
+    """A problem at z, of which x are the active unknowns; `made`: its linear model, where there is one already."""
+
+    problem: DriveProblem
+    z: Array
+    cost: float
+    made: LinearDrives | None = None
+    settled: bool = True
+
+    @property
+    def x(self) -> Array:
+        return self.z[list(self.problem.active)]
+
+    @cached_property
+    def linear(self) -> LinearDrives:
+        return self.made or self.problem.linear(self.z)
+
+    def at(self, x: Array) -> DrivePoint | None:
+        z = self.z.copy()
+        z[list(self.problem.active)] = x
+        cost = self.problem.cost(z)
+        return DrivePoint(self.problem, z, cost) if np.isfinite(cost) else None
+
+    def renewed(self) -> DrivePoint:
+        return self
+
+    def model(self) -> Quadratic:
+        active = list(self.problem.active)
+        A, g = self.linear.normal(active, self.z)
+        C, c = self.problem.resisting(self.z)
+        low = np.array([self.problem.unknowns[k].lowest for k in active])
+        return Quadratic(x=self.x, hessian=A, gradient=g, cost=self.cost, low=low, inequalities=(C[:, active], c))
+
+
 def search(
     problem: DriveProblem, start: DriveMinimum, *, iterations: int, tolerance: float, steps: int | None = None
 ) -> DriveMinimum:
@@ -212,87 +246,24 @@ def search(
 
     With `steps` it ends after so many, wherever it is; `converged` tells.
     """
-    z, cost, linear = start.z.copy(), start.cost, start.linear
-    low = np.array([u.lowest for u in problem.unknowns])
-    (damping, least, most), small = DAMPING, 0
     kink = KINK_SIGMAS * np.sqrt(len(problem.active))
-    count = 0
-    for count in range(iterations):
-        step, length = _step(problem, linear, z, low, 0.0)
-        if length <= tolerance:
-            return DriveMinimum(z, cost, linear)
-        while True:
-            step, moved = _step(problem, linear, z, low, damping)
-            trial = np.maximum(z + step, low)
-            now = problem.cost(trial)
-            if now < cost or damping >= most:
-                break
-            damping *= 10.0
-        if now >= cost:
-            if length <= kink:
-                return DriveMinimum(z, cost, linear, length)
-            break
-        gained, z, cost = cost - now, trial, now
-        damping = max(damping / 10.0, least)
-        linear = problem.linear(z)
-        small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
-        if small > 1 or (small and moved <= kink):
-            return DriveMinimum(z, cost, linear)
-        if count + 1 == steps:
-            return DriveMinimum(z, cost, linear, converged=False)
-    _, length = _step(problem, linear, z, low, 0.0)
-    what, more = "the search ended where no step reduces its residual.", "Give"
-    if count + 1 == iterations:
-        what, more = f"the search did not converge in {iterations} iterations.", "Allow more iterations, give"
-    raise IdentificationError(
-        what,
-        where=", ".join(problem.group.joints),
-        found=f"a next step of {length:.2g} standard deviations",
-        hint=f"{more} priors nearer to the machine, or estimate fewer constants.",
+    stop = StopRules(
+        iterations=iterations,
+        steps=steps,
+        tolerance=tolerance,
+        decrease=tolerance**2,  # Q is in squares of deviations
+        near_step=kink,
+        patience=2,
+        kink=kink,
     )
-
-
-def _step(problem: DriveProblem, linear: LinearDrives, z: Array, low: Array, damping: float) -> tuple[Array, float]:
-    """Gauss and Newton's step, damped, and its length in posterior deviations; unknowns at their bound stay there."""
-    free = list(problem.active)
-    while True:
-        A, g = linear.normal(free, z)
-        H = A + damping * np.diag(np.diag(A))
-        d = _resisting_step(problem, z, free, H, g)
-        stuck = [k for k, move in zip(free, d, strict=True) if z[k] <= low[k] + 1e-12 and move < 0.0]
-        if not stuck:
-            break
-        free = [k for k in free if k not in stuck]
-    step = np.zeros(len(z))
-    step[free] = d
-    bounded = np.maximum(z + step, low) - z
-    return bounded, float(np.sqrt(max(bounded[free] @ A @ bounded[free], 0.0)))
-
-
-def _resisting_step(problem: DriveProblem, z: Array, free: list[int], H: Array, g: Array) -> Array:
-    """The d with the least ½ dᵀH d + gᵀd after which dry friction still resists motion.
-
-    With H = L Lᵀ and y = Lᵀd + L⁻¹g it is the shortest y with G y ≥ h, which least squares without negative numbers give (Lawson and
-    Hanson, Solving Least Squares Problems, 1974, chapter 23).
-    """
-    d = -np.asarray(np.linalg.solve(H, g), dtype=np.float64)
-    C, c = problem.resisting(z)
-    C, c = C[:, free], np.maximum(c, 0.0)
-    broken = C @ d + c < 0.0
-    if not broken.any():
-        return d
-    L = np.linalg.cholesky(H)
-    G = np.linalg.solve(L, C.T).T
-    h = -c - C @ d
-    size = np.linalg.norm(G, axis=1)
-    seen = size > 0.0
-    G, h = G[seen] / size[seen, None], h[seen] / size[seen]
-    E = np.vstack([G.T, h])
-    target = np.append(np.zeros(len(d)), 1.0)
-    rest = E @ nnls(E, target)[0] - target
-    if not rest[-1] < 0.0:
-        return np.zeros(len(d))
-    return np.asarray(np.linalg.solve(L.T, -rest[:-1] / rest[-1]) + d, dtype=np.float64)
+    end = least_cost(
+        DrivePoint(problem, start.z, start.cost, start.linear),
+        stop,
+        DAMPING,
+        where=", ".join(problem.group.joints),
+        hint="Give priors nearer to the machine, or estimate fewer constants.",
+    )
+    return DriveMinimum(end.point.z, end.point.cost, end.point.linear, end.beyond, end.converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,14 +281,14 @@ class DrivePosterior:
 
 def posterior(problem: DriveProblem, found: DriveMinimum) -> DrivePosterior:
     """The covariance at the end of a search."""
-    active = list(problem.active)
-    A, _ = found.linear.normal(active, found.z)
-    values, V = np.linalg.eigh(A - np.eye(len(active)))
-    own = values > DETERMINED_INFORMATION
-    same = _compared(found, active, V[:, own], values[own]) if own.any() else None
-    wide = active + _unchosen(problem)
-    A, _ = found.linear.normal(wide, found.z)
-    C = posterior_covariance(A - np.eye(len(wide)), 1.0 if same is None else same.widening)
+    active, linear = list(problem.active), found.linear
+    cuts = np.linspace(0, len(linear.residuals), PARTS + 1).astype(int)
+    parts = [
+        (linear.columns[own][:, :, active].reshape(-1, len(active)), -linear.residuals[own].ravel())
+        for own in map(slice, cuts[:-1], cuts[1:])
+    ]
+    same = parts_agreement(linear.information(active), parts)
+    C = posterior_covariance(linear.information(active + _unchosen(problem)), 1.0 if same is None else same.widening)
     return DrivePosterior(C[: len(active), : len(active)], same)
 
 
@@ -326,19 +297,3 @@ def _unchosen(problem: DriveProblem) -> list[int]:
     rungs = {k: u.joints[0] for k, u in enumerate(problem.unknowns) if u.key in RUNGS}
     uneven = {joint for k, joint in rungs.items() if k in problem.active}
     return [k for k, joint in rungs.items() if joint in uneven and k not in problem.active]
-
-
-def _compared(found: DriveMinimum, active: list[int], seen: Array, values: Array) -> Agreement:
-    """Whether parts of the samples agree on the directions `seen` (a, d)."""
-    J, r = found.linear.columns[:, :, active], found.linear.residuals
-    d, cuts = seen.shape[1], np.linspace(0, len(r), PARTS + 1).astype(int)
-    sums = PartSums.zero(PARTS, d)
-    Q = seen / np.sqrt(values)
-    mean = np.zeros(d)
-    for k in range(PARTS):
-        own = J[cuts[k] : cuts[k + 1]].reshape(-1, len(active)) @ Q
-        sums.gram[k] = own.T @ own
-        sums.score[k] = -own.T @ r[cuts[k] : cuts[k + 1]].ravel()
-        mean += sums.score[k]
-    sums.score[:] -= sums.gram @ np.linalg.solve(sums.gram.sum(axis=0), mean)  # the prior's pull is no disagreement
-    return agreement(sums, np.eye(d), np.eye(d))

@@ -1,9 +1,5 @@
-"""What a log of commands and positions cannot show of drives, in words: directions in which the posterior is nearly the prior.
-
-In z, standard deviations of the prior, the posterior covariance has eigenvalues from near 0, determined, to 1, not seen. A direction whose
-deviation is more than half the prior's is not determined; the unknowns that owe it most of their own variance scale or move together. An
-unknown that is not determined is named at least in the direction that it owes most, so that none is left out.
-"""
+"""What a log of commands and positions cannot show of drives, in words: directions in which the posterior is nearly the prior
+(:func:`veridyn.inference.posterior.open_directions`), whose unknowns scale or move together."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_unknowns import WORDS, DriveUnknown
-from veridyn.inference.agreement import DETERMINED_SHARE
+from veridyn.inference.posterior import open_directions as directions_of
 
 NAMES = {
     "armature": "armature",
@@ -67,21 +63,10 @@ def open_directions(unknowns: Sequence[DriveUnknown], covariance: Array) -> tupl
     found: list[OpenDirection] = []
     for joints in dict.fromkeys(u.joints for u in unknowns):
         own = [k for k, u in enumerate(unknowns) if u.joints == joints]
-        block = covariance[np.ix_(own, own)]
-        values, V = np.linalg.eigh(block)
-        left = np.sqrt(np.maximum(values, 0.0))
-        undetermined = np.sqrt(np.diag(block)) > DETERMINED_SHARE
-        directions = [k for k in np.argsort(-left) if left[k] > DETERMINED_SHARE]
-        if not directions:
-            continue
-        owed = values * V**2 / np.diag(block)[:, None]
-        most = np.array(directions)[np.argmax(owed[:, directions], axis=1)]
-        for k in directions:
-            v = np.abs(V[:, k])
-            named = (owed[:, k] > 0.5) | (v == v.max()) | (undetermined & (most == k))
-            members = [unknowns[own[a]] for a in np.argsort(-v) if named[a]]
+        for direction in directions_of(covariance[np.ix_(own, own)]):
+            members = [unknowns[own[a]] for a in direction.members]
             found.append(
-                OpenDirection(tuple(u.name for u in members), float(left[k]), _sentence(members, float(left[k])))
+                OpenDirection(tuple(u.name for u in members), direction.left, _sentence(members, direction.left))
             )
     return tuple(found)
 

@@ -9,14 +9,7 @@ correlated and noise may differ from sample to sample; with L > 0 neighbouring s
 are not. Bartlett's weights 1 − |l|/W are the overlap of two windows of W samples, so S_W = Σ (sum of h over a window)(the same)ᵀ/W: one
 more pass over the samples, the same work for every W. A sample that a row drops adds zero and keeps its place in time.
 
-Sums of scores over windows of W samples give Bartlett's estimate S_W, whose weights 1 − |l|/W are too small at every lag. Of two widths
-
-    S = 2 S_W − S_{W/2}     has the weights min(1, 2 (1 − |l|/W)): 1 up to half the width
-
-(the trapezoid of Politis and Romano, 1995, J. Time Ser. Anal. 16(1)), at the price that S may lose its sign in some direction; it is kept
-above a share of S_W there. The scores are those of residuals, from which a fit has taken what the columns explain, in each window H_w of
-the whole information I (columns orthonormal): to first order S comes out (I − Q) times too small with Q = Σ_w H_w²/W, the correlated
-counterpart of the leverages of Bell and McCaffrey (2002). Smooth columns are alike within a window, so Q is far more than p/N.
+Sums of scores over windows of two widths give S, and what the fit took out of it is given back (:mod:`veridyn.inference.lag_window`).
 
 What this is worth, stated over true σ (median over 30 parameters of a four-joint arm, 60 logs), S_W alone → this: noise of first order
 with ρ = .9, 600 and 2000 samples .67, .84 → .97, .97; with ρ = .97, 2000 samples .83 → .98; low-pass noise .84 → 1.01. Logs that hold
@@ -25,7 +18,6 @@ fewer than some ten memories for each parameter stay too small: ρ = .97, 600 sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
@@ -40,6 +32,7 @@ from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.settings import Hac
 from veridyn.inference.agreement import Agreement
+from veridyn.inference.lag_window import andrews, released, trapezoid
 from veridyn.inference.noise_spectrum import NoiseSpectrum
 
 TOO_FEW = Fault(
@@ -47,10 +40,7 @@ TOO_FEW = Fault(
     where="Robust",
     hint="Use loss='huber', a larger tuning, or a better model of what is measured.",
 )
-LONGEST_WINDOW_SHARE = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
 CHUNKS = 4  # parts of a window: H is summed over these
-MIN_SHARE_OF_BARTLETT = 0.25  # what S keeps of S_W in any direction
-LARGEST_LEVERAGE = 0.8  # of Q: beyond it the log is too short to say, and the note of a capped window is given
 MAX_WINDOWS = 2000  # at which H is evaluated
 
 
@@ -278,66 +268,6 @@ def _summed(stream: EquationStream, s: Solution, score: ScoreFunction | None, wi
     return total
 
 
-def lags_for(scores: Sequence[Array]) -> int:
-    """L by Andrews' rule for scores (N, p) of several stretches."""
-    square = np.sum([(h**2).sum(axis=0) for h in scores], axis=0)
-    product = np.sum([(h[1:] * h[:-1]).sum(axis=0) for h in scores], axis=0)
-    return andrews(square, product, sum(len(h) for h in scores))[0]
-
-
 def window_of(lags: int) -> int:
     """W for a memory of `lags` samples: 1 for none, else the next multiple of 4 above it."""
     return 1 if lags == 0 else CHUNKS * -(-(lags + 1) // CHUNKS)
-
-
-def trapezoid(wide: Array, narrow: Array) -> Array:
-    """2 S_W − S_{W/2} of S_W and S_{W/2} (p, p), kept above MIN_SHARE_OF_BARTLETT of S_W in every direction."""
-    size = float(np.trace(wide))
-    if size <= 0.0:
-        return wide
-    values, V = np.linalg.eigh(wide + 1e-14 * size * np.eye(len(wide)))
-    root, back = (V * np.sqrt(values)) @ V.T, (V / np.sqrt(values)) @ V.T
-    share, U = np.linalg.eigh(back @ (2.0 * wide - narrow) @ back)
-    half = root @ U
-    return np.asarray((half * np.maximum(share, MIN_SHARE_OF_BARTLETT)) @ half.T, dtype=np.float64)
-
-
-def released(S: Array, Q: Array) -> Array:
-    """(I − Q)^-½ S (I − Q)^-½: the covariance of the scores before the fit took its part of them."""
-    values, V = np.linalg.eigh(Q)
-    F = (V / np.sqrt(1.0 - np.clip(values, 0.0, LARGEST_LEVERAGE))) @ V.T
-    return np.asarray(F @ S @ F, dtype=np.float64)
-
-
-def andrews(square: Array, product: Array, samples: int) -> tuple[int, bool]:
-    """L for Bartlett's weights by the plug-in rule with a first-order model of each score (Andrews, 1991, Econometrica 59(3), 6.4).
-
-    From sums of squares and of products of neighbours of each score; and whether it had to be cut to what the samples bear.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = np.where(square > 0.0, product / square, 0.0)
-    rho = np.clip(rho, -0.99, 0.99)
-    power = (square * (1.0 - rho**2)) ** 2
-    least = np.finfo(float).tiny
-    above = (4.0 * rho**2 * power / ((1.0 - rho) ** 6 * (1.0 + rho) ** 2)).sum()
-    alpha = above / max((power / (1.0 - rho) ** 4).sum(), least)
-    wanted = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
-    most = max(int(LONGEST_WINDOW_SHARE * samples), 1)
-    return min(wanted, most), wanted > most
-
-
-def andrews_each(square: Array, product: Array, samples: int) -> NDArray[np.intp]:
-    """L of each score by itself (k,), by the same rule: α = 4 ρ²/(1 − ρ²)² of one score, whatever its size."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = np.clip(np.where(square > 0.0, product / square, 0.0), -0.99, 0.99)
-    wanted = np.ceil(1.1447 * (4.0 * rho**2 / (1.0 - rho**2) ** 2 * samples) ** (1.0 / 3.0))
-    return np.minimum(wanted, max(int(LONGEST_WINDOW_SHARE * samples), 1)).astype(np.intp)
-
-
-def bartlett(h: Array, lags: int) -> Array:
-    """Σ_t Σ_s k(t − s) h_t h_sᵀ with k(l) = max(0, 1 − |l|/(L + 1)) of scores (N, p) that are held at once."""
-    line = np.vstack(
-        [np.zeros((lags + 1, h.shape[1])), np.cumsum(np.vstack([h, np.zeros((lags, h.shape[1]))]), axis=0)]
-    )
-    G = line[lags + 1 :] - line[: -(lags + 1)]
-    return G.T @ G / (lags + 1.0)

@@ -32,7 +32,7 @@ from veridyn.errors import (
     warn,
 )
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
-from veridyn.identify.estimators.coloured import Sandwich, andrews
+from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.instrument_sums import by_spectrum, summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut
@@ -40,6 +40,7 @@ from veridyn.identify.output_error.shooting import LAW, Law, Shooting
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac
+from veridyn.inference.lag_window import andrews
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element

@@ -18,7 +18,6 @@ from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, part_at
@@ -52,18 +51,11 @@ from veridyn.identify.flexible.recording import (
     samples_of,
 )
 from veridyn.identify.flexible.result import FlexibleJointFit, FlexibleSettings, JointQuantity
-from veridyn.inference.agreement import (
-    DETERMINED_INFORMATION,
-    DETERMINED_SHARE,
-    PartSums,
-    agreement,
-    posterior_covariance,
-)
+from veridyn.inference.posterior import DETERMINED_SHARE, PARTS, parts_agreement, posterior_covariance
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints
 from veridyn.model.machine import Machine
 
-PARTS = 4  # of each log, which are compared
 SHARED = len(QUANTITIES)  # of which the delay is that of the first sensor
 DELAY = QUANTITIES.index("delay")
 BAND = 2.0  # times the frequency below which the motion lies: gravity and centripetal terms are products of two of its numbers
@@ -320,8 +312,10 @@ def _estimate(
         J = np.stack([(predict(p + h) - predict(p - h)) / (2.0 * h.sum()) for h in np.diag(step)], axis=1)
         both = noise(np.column_stack([J * full_sigma, measured - predict(p)])) / out.noise[0]
         part = np.concatenate([np.arange(len(t)) * PARTS // len(t) for one in own for t in one.times])
-        G = both[:, :-1].T @ both[:, :-1]
-        wider = _widening(both[:, :-1], both[:, -1], part, G)
+        X, r = both[:, :-1], both[:, -1]
+        G = X.T @ X
+        same = parts_agreement(G, [(X[part == k], r[part == k]) for k in range(PARTS)])
+        wider = 1.0 if same is None else same.widening
         more = np.outer(full_sigma, full_sigma) * (posterior_covariance(G, wider) - posterior_covariance(G))
         return replace(out, covariance=out.covariance + more), distances[best]
 
@@ -339,19 +333,3 @@ def _estimate(
         for w, stream, (one, _) in zip(chosen, streams, alone, strict=True)
     )
     return found(streams, [Whitening(1.0, np.nan, tuple(factors), float(total))], alone[0][0].values)
-
-
-def _widening(X: Array, r: Array, part: NDArray[np.intp], G: Array) -> float:
-    """Factor of the variances where quarters of the logs do not agree on what they determine; G = XᵀX, of unknowns over their priors."""
-    values, V = np.linalg.eigh(G)
-    seen = values > DETERMINED_INFORMATION
-    if not seen.any():
-        return 1.0
-    Q = V[:, seen] / np.sqrt(values[seen])
-    sums = PartSums.zero(PARTS, int(seen.sum()))
-    for k in range(PARTS):
-        own = X[part == k] @ Q
-        sums.gram[k], sums.score[k] = own.T @ own, own.T @ r[part == k]
-    pull = sums.score.sum(axis=0)
-    sums.score[:] -= sums.gram @ np.linalg.solve(sums.gram.sum(axis=0), pull)  # that of the prior is no disagreement
-    return agreement(sums, np.eye(len(pull)), np.eye(len(pull))).widening

@@ -18,13 +18,14 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 from scipy.signal import csd, welch
 
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataError, part_at
 from veridyn.identify.flexible.recording import refuse_play
+from veridyn.inference.residual_problem import ResidualProblem
+from veridyn.inference.search import Damping, StopRules, search_from_each
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints, motor_side
 from veridyn.model.machine import Machine
@@ -41,6 +42,9 @@ START_FACTORS = (
     2.0,
     5.0,
 )  # of the prior stiffness and of the rotor's inertia, from which the fit starts
+REACH = np.log(1e6)  # of unknowns, whose logarithms are sought: a factor either way
+ITERATIONS = 200  # of each start, of which some lead nowhere
+TOLERANCE_SIGMAS = 1e-4  # of all unknowns together
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -171,16 +175,20 @@ def _fitted(
         off: NDArray[np.complex128] = np.asarray(np.log(Z / _model(p, J, w)), dtype=np.complex128)
         return np.concatenate([np.real(off) * weight, np.imag(off) * weight])
 
-    tries = [
-        least_squares(residuals, np.log([a * stiffness, b * J, 1e-3 * np.sqrt(a * stiffness * J)]), loss="soft_l1")
-        for a in START_FACTORS
-        for b in START_FACTORS
-    ]
-    best = min(tries, key=lambda one: one.cost)
+    size = np.log([stiffness, J, 1e-3 * np.sqrt(stiffness * J)])
+    problem = ResidualProblem(residuals=residuals, loss="soft_l1", low=size - REACH, high=size + REACH)
+    starts = (problem.at(size + np.log([a, b, np.sqrt(a)])) for a in START_FACTORS for b in START_FACTORS)
+    best = search_from_each(
+        [one for one in starts if one is not None],
+        StopRules(iterations=ITERATIONS, tolerance=TOLERANCE_SIGMAS),
+        Damping(),
+        where=part_at("joint", joint),
+        hint="Give a first stiffness that is nearer, or excite the joint by a chirp or many sines for longer.",
+    ).point
     K, M, D = (float(x) for x in np.exp(best.x))
-    r = residuals(best.x)
+    r = best.residuals
     scale = max(1.0, float(r @ r) / (len(r) - 3)) * WINDOW_BINS  # what the model leaves counts as noise
-    covariance = np.linalg.pinv(best.jac.T @ best.jac) * scale
+    covariance = np.linalg.pinv(best.information) * scale
     sigma = np.sqrt(np.diag(covariance))
     antiresonance, resonance = np.sqrt(K / M) / (2 * np.pi), np.sqrt(K * (1 / J + 1 / M)) / (2 * np.pi)
     low, high = float(frequency[0]), float(frequency[-1])

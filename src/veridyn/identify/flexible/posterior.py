@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
-from scipy.optimize import lsq_linear
 from scipy.special import chdtrc, ndtri
 
 from veridyn.arrays import Array
-from veridyn.inference.agreement import FALSE_ALARM_RATE, posterior_covariance
+from veridyn.inference.agreement import FALSE_ALARM_RATE
+from veridyn.inference.posterior import posterior_covariance
+from veridyn.inference.quadratic import inequality_step
 
 # without the checks of SciPy's own, which take longer than the solution
 (SOLVE_TRIANGULAR,) = get_lapack_funcs(("trtrs",))
@@ -118,10 +119,12 @@ def bounded(free: Array, covariance: Array, low: Array) -> Array:
     """The most likely p of at least `low` where p ~ N(free, covariance): numbers at a bound move what is correlated with them."""
     if not (free < low).any():
         return free
-    sigma = np.sqrt(np.diag(covariance))
-    root = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(sigma, sigma)))
-    found = lsq_linear(root, root @ (free / sigma), (low / sigma, np.inf), method="bvls")
-    return np.maximum(found.x * sigma, low)
+    sigma, own = np.sqrt(np.diag(covariance)), np.flatnonzero(np.isfinite(low))
+    H = np.asarray(np.linalg.inv(covariance / np.outer(sigma, sigma)), dtype=np.float64)
+    kept, held = inequality_step(H, free / sigma, np.eye(len(free))[own], -(low / sigma)[own])
+    p = kept * sigma
+    p[own[held]] = low[own[held]]
+    return np.maximum(p, low)
 
 
 def beyond_bounds(free: Array, low: Array, covariance: Array) -> dict[int, tuple[float, float]]:

@@ -17,8 +17,9 @@ from veridyn.identify.flexible.play import with_backlash
 from veridyn.identify.flexible.posterior import ColouredPosterior
 from veridyn.identify.flexible.recording import JointRecording, JointSamples, joint_recording, samples_of
 from veridyn.identify.flexible.ripple import Ripple
-from veridyn.inference.agreement import DETERMINED_INFORMATION, DETERMINED_SHARE, FALSE_ALARM_RATE
+from veridyn.inference.agreement import FALSE_ALARM_RATE
 from veridyn.inference.finding import FoundCause
+from veridyn.inference.posterior import DETERMINED_INFORMATION, DETERMINED_SHARE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above

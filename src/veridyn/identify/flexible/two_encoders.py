@@ -37,7 +37,8 @@ from veridyn.identify.flexible.posterior import bounded, pooled, with_measuremen
 from veridyn.identify.flexible.recording import JointRecording, joint_recording, largest_speed, samples_of
 from veridyn.identify.flexible.result import FlexibleFit, FlexibleJointFit, FlexibleSettings
 from veridyn.identify.flexible.ripple import Ripple, find_ripple
-from veridyn.inference.agreement import DETERMINED_SHARE, FALSE_ALARM_RATE
+from veridyn.inference.agreement import FALSE_ALARM_RATE
+from veridyn.inference.posterior import DETERMINED_SHARE
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints
 from veridyn.model.machine import Machine

@@ -25,7 +25,8 @@ from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
 from veridyn.identify.output_error.log_runs import Hold, check_motions, check_open_tree, cut, with_element_states
-from veridyn.identify.output_error.output_search import OutputProblem, Shot, Values, search
+from veridyn.identify.output_error.output_problem import OutputProblem, Values
+from veridyn.identify.output_error.output_search import Shot, search
 from veridyn.identify.output_error.shooting import LAW, Law, check_outputs, run_model
 from veridyn.identify.result import Fit, LawConstants, ReplaySettings
 from veridyn.identify.settings import Auto, Hac
