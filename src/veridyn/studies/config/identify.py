@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -147,22 +147,19 @@ def _kept(value: Any) -> Any:
     return "keep" if value == "warn" else value
 
 
-def _named(value: Any) -> Any:
-    return dict.fromkeys(value) if isinstance(value, list | tuple) else value
+def _listed(default: float | None) -> Callable[[Any], Any]:
+    """A list of names is short for a mapping of each to `default`."""
+
+    def mapping_of(value: Any) -> Any:
+        names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        return dict.fromkeys(value, default) if names else value
+
+    return mapping_of
 
 
-def _at_zero(value: Any) -> Any:
-    return (
-        dict.fromkeys(value, 0.0)
-        if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
-        else value
-    )
-
-
-Values = dict[str, Number | None]
-Known = Annotated[Values, BeforeValidator(_named, json_schema_input_type=list[str] | Values)]
-Positions = dict[str, Number]
-Lock = Annotated[Positions, BeforeValidator(_at_zero, json_schema_input_type=list[str] | Positions)]
+Values, Positions = dict[str, Number | None], dict[str, Number]
+Known = Annotated[Values, BeforeValidator(_listed(None), json_schema_input_type=list[str] | Values)]
+Lock = Annotated[Positions, BeforeValidator(_listed(0.0), json_schema_input_type=list[str] | Positions)]
 
 
 class ModelSettings(StudySection):
