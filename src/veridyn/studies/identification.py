@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.essential_rule import EssentialRule
 from veridyn.identify.estimate import fitted, with_notes_of_data
 from veridyn.identify.estimator import WLS, Estimator, FitProblem
 from veridyn.identify.gains import with_known_gains
@@ -25,7 +26,7 @@ from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.selection import EssentialRule
+from veridyn.identify.selection import essential_by
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.validate import equation_rows, replayed, validation_of
 from veridyn.identify.validation import Validation
@@ -187,7 +188,7 @@ def identify_and_validate(
         fit = with_notes_of_data(fitted(chosen.method, problem), training, rows)
         solution = problem.weighted
     _warn_if_not_excited(structure, fit.base)
-    lean = (reduction or EssentialRule()).of(model, solution, learning.acceptance)
+    lean = essential_by(reduction or EssentialRule(), model, solution, learning.acceptance)
 
     reported = staged(progress, "validating")
     chosen_rows = equation_rows(fit)

@@ -8,10 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
+from veridyn.identify.essential_rule import EssentialRule
 from veridyn.identify.friction_terms import TERMS, Term
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import Formulation
 from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, RecordingSettings, ValueSettings
+from veridyn.studies.config.settings_section import section_of
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 
@@ -33,17 +35,8 @@ class ExecutorSettings(StudySection):
 Executing = Literal["none", "local"] | ExecutorSettings
 
 
-class EssentialSettings(StudySection):
+class EssentialSettings(section_of(EssentialRule)):
     """Which parameters a reduced model leaves out: those with the largest relative deviation, one by one."""
-
-    rule: Literal["ratio_and_f_test", "ratio", "f_test", "none"] = "ratio_and_f_test"
-    """When it ends. ratio (Gautier's): the largest relative deviation is at most ratio times the smallest; f_test: all removals together
-    would raise the residual by more than chance; ratio_and_f_test: the ratio, or one parameter that is significant by itself; none: no
-    reduced model."""
-    ratio: Number = Field(default=30.0, ge=1.0)
-    """Of the largest to the smallest relative deviation; 10 to 30 are usual."""
-    significance: Number = Field(default=0.05, gt=0.0, lt=1.0)
-    """Of the F test: the chance of removing too little although zero is true."""
 
 
 class FrictionSettings(StudySection):

@@ -26,7 +26,6 @@ from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.friction_ladder import FrictionLadder, friction_ladder
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -159,7 +158,7 @@ def _identified(
         study.rows,
         estimation=estimation,
         signals=work.signals(lowpass),
-        reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
+        reduction=study.essential.settings(),
         progress=progress,
     )
     own = own_formulation(loaded, ("model",), study.model)
