@@ -25,6 +25,7 @@ import functools
 import inspect
 import math
 import numbers
+import re
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
@@ -158,6 +159,13 @@ def names(kind: type) -> tuple[str, ...]:
 def required(kind: type) -> tuple[str, ...]:
     """The settings of a class that have no default."""
     return tuple(f.name for f in _fields(kind) if f.default is MISSING and f.default_factory is MISSING)
+
+
+def descriptions(kind: type) -> dict[str, str]:
+    """What each setting of a class means: the text below its name under "Parameters" in the docstring of the class, on one line."""
+    _, _, below = (inspect.getdoc(kind) or "").partition("\nParameters\n----------\n")
+    entries = re.findall(r"^(\w+(?:, \w+)*) : .*((?:\n +.*)+)", re.split(r"\n\w+\n-+\n", below)[0], re.MULTILINE)
+    return {name: " ".join(text.split()) for listed, text in entries for name in listed.split(", ")}
 
 
 def _fields(kind: type) -> tuple[Field[Any], ...]:

@@ -5,7 +5,8 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.mend import Mending, damaged, mended, repaired
+from veridyn.signals.mend import damaged, mended, repaired
+from veridyn.signals.mending import Mending
 
 T = np.arange(1000) / 100.0
 

@@ -14,7 +14,8 @@ from strangers.pinocchio_logs import Recording, machine, recording, three_joints
 from veridyn.errors import DataWarning
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.mend import mended
-from veridyn.signals.quality import QualityLimits, held, inspect, inspect_clocks, stands_still, stopped
+from veridyn.signals.mending import QualityLimits
+from veridyn.signals.quality import held, inspect, inspect_clocks, stands_still, stopped
 
 ARM = machine(three_joints())
 CLOCK = np.arange(2400) / 200.0

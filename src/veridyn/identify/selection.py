@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from scipy.special import fdtrc  # scipy.stats takes a second to import
@@ -28,6 +28,7 @@ from scipy.special import fdtrc  # scipy.stats takes a second to import
 from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import RANK_TOLERANCE, Groups, group
+from veridyn.identify.essential_rule import EssentialRule, Rule
 from veridyn.identify.estimator import WLS, fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.regression.factor import RowFactors, one_blas_thread, triangle_of
@@ -41,7 +42,6 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
 DETERMINED_SIGMA = 0.3  # of a parameter's typical size
-Rule = Literal["ratio_and_f_test", "ratio", "f_test"]
 
 
 @dataclass(frozen=True)
@@ -310,22 +310,14 @@ class Essential:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class EssentialRule:
-    """How a study reduces its model: a rule of :func:`essential`, or "none", with its threshold and significance."""
-
-    rule: Rule | Literal["none"] = "ratio_and_f_test"
-    ratio: float = 30.0
-    significance: float = 0.05
-
-    def of(self, machine: Machine, solution: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Essential:
-        """The essential parameters of a solution; all of them where the rule is "none"."""
-        if self.rule == "none":
-            return Essential(
-                fit_of(machine, solution, WLS.title, acceptance), (), self.rule, self.ratio, self.significance
-            )
-        settings = {"ratio": self.ratio, "significance": self.significance, "acceptance": acceptance}
-        return essential(machine, solution, rule=self.rule, **settings)  # pyright: ignore[reportArgumentType]
+def essential_by(
+    how: EssentialRule, machine: Machine, solution: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN
+) -> Essential:
+    """The essential parameters of a solution by a rule with its settings; all of them where the rule is "none"."""
+    if how.rule == "none":
+        return Essential(fit_of(machine, solution, WLS.title, acceptance), (), how.rule, how.ratio, how.significance)
+    settings = {"ratio": how.ratio, "significance": how.significance, "acceptance": acceptance}
+    return essential(machine, solution, rule=how.rule, **settings)  # pyright: ignore[reportArgumentType]
 
 
 @takes_machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from veridyn.model.car import SECTION, TABLE, CarDescription, car_joint, car_lin
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor, sensor_faults
+from veridyn.settings import above
 
 # What the stability control of any car measures, with the noise of such sensors.
 USUAL_SENSORS = (Sensor("yaw_rate", "reading", "yaw_rate", 0.01), Sensor("ay", "reading", "ay", 0.3))
@@ -213,14 +215,24 @@ def check_car_machine(machine: Machine) -> None:
 class CarNoise:
     """What the equations leave out, as standard deviations.
 
-    `slip_error` (rad): stationary deviation of each axle's slip error; `bank` (rad): of the bank; `lateral` (m/s²/√Hz) and `yaw`
-    (rad/s²/√Hz): white accelerations; `walk`: estimated parameter → drift of it in a √s.
+    Parameters
+    ----------
+    slip_error : float above 0
+        Errors of the tyre curves of each axle, rad of slip angle; they last slip_time seconds.
+    bank : float above 0
+        Bank of the road, rad; it lasts bank_time seconds.
+    lateral : float above 0
+        White lateral acceleration, m/s^2/sqrt(Hz).
+    yaw : float above 0
+        White yaw acceleration, rad/s^2/sqrt(Hz).
+    walk : mapping of names to floats
+        Estimated parameter → its drift in a square root of a second.
     """
 
-    slip_error: float = 0.006
-    bank: float = 0.02
-    lateral: float = 0.02
-    yaw: float = 0.05
+    slip_error: Annotated[float, above(0.0)] = 0.006
+    bank: Annotated[float, above(0.0)] = 0.02
+    lateral: Annotated[float, above(0.0)] = 0.02
+    yaw: Annotated[float, above(0.0)] = 0.05
     walk: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -235,7 +235,10 @@ def spread_blocks(run: FleetRun) -> list[Block]:
         share = percent(100.0 * s.between / abs(s.mean)) if s.mean and s.between else "–"
         more = (number(s.between, 2) if s.between else "none found", share, str(s.count))
         rows.append(Quantity(name, unit, s.mean, s.sigma, more=more))
-    caption = "± σ: of the mean. “None found”: the estimates scatter no more than their own deviations say. Machines that stand apart are not counted."
+    caption = (
+        "± σ: of the mean. “None found”: the estimates scatter no more than their own deviations say. Machines that stand apart are not "
+        "counted."
+    )
     more = ("between machines", "% of the mean", "machines")
     return [quantity_table(rows, "parameter", caption, value="mean", more=more)]
 

@@ -39,9 +39,7 @@ def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
 def identified_verdict(run: IdentifyRun) -> Verdict:
     """The verdict on an identification, of any machine."""
     if run.drive is None:
-        return verdict(run.study).against(
-            run.missed, named_faults([s.fault for s in run.suspicions])
-        )
+        return verdict(run.study).against(run.missed, named_faults([s.fault for s in run.suspicions]))
     from veridyn.report.observed import shown_verdict
 
     return shown_verdict(run.machine.name, run.drive).against(run.missed)

@@ -12,8 +12,8 @@ from veridyn.signals.clock_offset import estimate_clock_offset as estimate_clock
 from veridyn.signals.frequency import averaged as averaged
 from veridyn.signals.frequency import dft_filter as dft_filter
 from veridyn.signals.frequency import fourier_fit as fourier_fit
-from veridyn.signals.mend import Mending as Mending
 from veridyn.signals.mend import mended as mended
+from veridyn.signals.mending import Mending as Mending
 from veridyn.signals.motion import Signals as Signals
 from veridyn.signals.pulses import PulseReader as PulseReader
 from veridyn.signals.pulses import PulseWheel as PulseWheel

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,32 +22,15 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
+from veridyn.signals.mending import Mending
 from veridyn.signals.outliers import dropouts, spikes
-from veridyn.signals.quality import DEFAULT, QualityLimits, inspect
+from veridyn.signals.quality import inspect
 
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
 SHORTEST_PIECE = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
 MOST_MISPLACED = 20  # stamps in a row that may be wrong in a clock that otherwise goes on (chosen)
 STEP_SPREAD = 0.5  # of a step, by which the time over misplaced stamps may differ from as many usual steps (chosen)
 REPAIRABLE = ("spike", "dropout")  # kinds of findings
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mending:
-    """What is done about each kind of trouble.
-
-    `max_gap` (s): the longest span that interpolation may bridge; by default five median steps or 20 ms, whichever is longer.
-    """
-
-    duplicates: Literal["refuse", "drop"] = "refuse"
-    backwards: Literal["refuse", "cut"] = "refuse"
-    gaps: Literal["cut", "bridge", "refuse"] = "cut"
-    max_gap: float | None = None
-    missing: Literal["refuse", "cut"] = "refuse"
-    spikes: Literal["repair", "keep", "refuse"] = "repair"
-    dropouts: Literal["repair", "keep", "refuse"] = "repair"
-    dead: Literal["refuse", "warn"] = "refuse"
-    limits: QualityLimits = DEFAULT
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ from veridyn.signals.conditioning import (
 )
 from veridyn.signals.findings import Findings
 from veridyn.signals.mend import REPAIRABLE, note, repaired
+from veridyn.signals.mending import DEFAULT
 from veridyn.signals.naming import AXES, Naming, with_sensor_channels
-from veridyn.signals.quality import DEFAULT
 from veridyn.signals.resample import on_one_clock
 
 SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import copysign, hypot, isfinite, pi, sqrt
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ from veridyn.arguments import as_array, checked, checked_record
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.settings import above, at_least
 from veridyn.signals.findings import Finding, Findings
 
 ROUNDED = 1e-3  # of a pitch: numbers of a log have few digits
@@ -38,17 +39,27 @@ ROLLED_EDGES = 1  # that another wheel may pass while this one counts `least`: i
 @checked_record
 @dataclass(frozen=True, kw_only=True)
 class PulseWheel:
-    """A wheel with `holes`, edge n of which passes at the angle n·2π/holes + `phase` (rad).
+    """A wheel with holes, edge n of which passes at the angle n·2π/holes + phase (rad).
 
-    `signed`: its count goes down when it turns back, as with two sensors; otherwise it counts every edge upwards. `hole_sigma` (rad): how
-    far a hole is from its place; `clock_sigma` (s): of measured times of edges.
+    Parameters
+    ----------
+    holes : int of at least 1
+        Edges in one turn.
+    signed : bool
+        Whether the count goes down when the wheel turns back; if not, every edge counts upwards, and the wheel goes forward.
+    phase : float
+        Angle of the wheel when edge 0 passes, rad.
+    hole_sigma : float above 0
+        Deviation of a hole from its place, rad.
+    clock_sigma : float of at least 0
+        Deviation of measured times of edges, s.
     """
 
-    holes: int = 40
-    phase: float = 0.0
+    holes: Annotated[int, at_least(1)] = 40
     signed: bool = True
-    hole_sigma: float = 1e-4
-    clock_sigma: float = 0.0
+    phase: float = 0.0
+    hole_sigma: Annotated[float, above(0.0)] = 1e-4
+    clock_sigma: Annotated[float, at_least(0.0)] = 0.0
 
     def __post_init__(self) -> None:
         faults = Faults()

@@ -11,7 +11,7 @@ in :class:`QualityLimits`; the defaults look for what a well-kept acquisition do
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity, coarse_fault
+from veridyn.signals.mending import DEFAULT, QualityLimits
 from veridyn.signals.outliers import (
     AROUND,
     COLOURED_CORRELATION,
@@ -37,7 +38,6 @@ from veridyn.signals.outliers import (
     smooth,
     spikes,
 )
-from veridyn.signals.resample import GAP_STEPS
 
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
@@ -62,26 +62,6 @@ HINTS: dict[Kind, str] = {
     "frozen": "Leave those samples out: the sensor or its bus stood still, and the machine did not.",
     "held": "Load it with the clock of its own, or keep every sample that is new: held values are late by half of that time.",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class QualityLimits:
-    """What counts as trouble.
-
-    `shortest` samples; `gap` in median steps; `jitter` as a share of the median step; `plateau` equal samples at an
-    extreme; `spike` in robust standard deviations of the step from sample to sample; `standstill` in seconds of one and
-    the same value (None: do not look).
-    """
-
-    shortest: int = 20
-    gap: float = GAP_STEPS
-    jitter: float = 0.05
-    plateau: int = 3
-    spike: float = 10.0
-    standstill: float | None = None
-
-
-DEFAULT = QualityLimits()
 
 
 @checked

@@ -22,10 +22,10 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
+from veridyn.signals.mending import GAP_STEPS
 
 Method = Literal["linear", "cubic", "pchip"]
 
-GAP_STEPS = 5.0  # a step longer than this many median steps is a gap, unless the caller says otherwise
 MOST_SAMPLES = 1e9  # of one channel, 8 GB
 NEEDED = {"linear": 2, "cubic": 4, "pchip": 2}  # samples an interpolation needs
 

@@ -7,8 +7,8 @@ from strangers.bicycle_drive import Bicycle
 from veridyn.errors import DataError, ModelError
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.single_track import car_machine
+from veridyn.observe.car.path_noise import PathNoise
 from veridyn.observe.car.system import (
-    PathNoise,
     drive_of,
     first_yaw_rate,
     lateral_measurements,

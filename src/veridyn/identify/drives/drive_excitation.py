@@ -116,10 +116,32 @@ class DriveRange:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class DriveExcitation(Settings):
-    """How commands are designed: `ask` for numbers by key (kp, armature, …) or by name, all of them by default.
+    """How commands are designed, from which the drives of a machine are to be identified.
 
-    `duration` s at `rate` Hz; `noise` in rad or m is what a simulation leaves of the encoders, and `memory` how many samples of it are
-    worth one. `tries`: commands that are simulated for each group of joints. `kp`, `kd`, `ticks` and `commands` as of ``Drives``.
+    Parameters
+    ----------
+    ask : names
+        Numbers to determine: keys such as kp, armature, coulomb, zero and command_delay, or names such as knee_drive.kp; all if left out.
+    duration : float above 0
+        Of the recording, s.
+    rate : float above 0
+        Commands, and samples of the log, each second.
+    noise : float above 0
+        What a simulation will leave of the encoders, rad or m.
+    memory : float of at least 1
+        How many samples of that are worth one independent one.
+    tries : int of at least 1
+        Commands that are simulated for each group of joints that move each other.
+    kp : float of at least 0
+        Gain of the position, N*m/rad or N/m, of joints that have no controller in the model file; required where one is missing.
+    kd : float of at least 0
+        Gain of the speed, N*m*s/rad or N*s/m, of the same joints.
+    ticks : float above 0
+        Ticks of these drives each second.
+    estimate : names
+        What will be estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay.
+    commands : "hold" or "linear"
+        Whether a drive holds each command until the next, or moves along the line between both.
     """
 
     error: ClassVar[type[VeridynError]] = IdentificationError

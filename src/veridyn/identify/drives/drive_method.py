@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -86,30 +86,33 @@ def machines_of_runs(
 class Drives(Settings):
     """Drives from commands and encoders, without forces: a simulation of the closed loop that comes nearest to the positions, with priors.
 
+    Gains are those of the data sheet or the configuration of the drives. Only what the machine has, and does not state to be known, can be
+    estimated; delays are one number for joints that move each other. Further terms of dry friction are change along the way, own friction
+    forwards, Stribeck's, growth with the load and more where the gear is backdriven; or the joint yields before it slides. It is an error
+    where the iterations do not suffice.
+
     Parameters
     ----------
-    kp, kd : float
-        Gains of the drives in N*m/rad and N*m*s/rad (N/m, N*s/m), as their data sheet or configuration states them, for joints that have no
-        controller in the model file; both are 0 by default, and kp must be given where a controller is missing.
+    kp : float of at least 0
+        Gain of the position, N*m/rad or N/m, of joints that have no controller in the model file; required where one is missing.
+    kd : float of at least 0
+        Gain of the speed, N*m*s/rad or N*s/m, of the same joints.
     rate : float above 0
-        Ticks of these drives each second, 1000 by default.
+        Ticks of these drives each second.
     estimate : names
-        What is estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay; all but the last by default.
-        Only what the machine has, and does not state to be known, can be estimated. Delays are one number for joints that move each other.
+        What is estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay.
     friction : "auto" or "coulomb"
-        "auto", the default, adds terms to the dry friction of a joint (change along the way, own friction forwards, Stribeck, growth
-        with the load, more where the gear is backdriven), or lets it yield before it slides, where the fitted samples show that by
-        Schwarz's criterion; "coulomb" does not.
+        auto: further terms of dry friction where the fitted samples show them by Schwarz's criterion.
     commands : "hold" or "linear"
-        Whether a drive holds each command until the next (the default), or moves along the line between both and reads its slope.
+        Whether a drive holds each command until the next, or moves along the line between both.
     until : float above 0
-        Seconds of each log that are fitted; what follows is held out, and simulated on from the start. Infinite by default.
+        Seconds of each training log that are fitted; the rest is held out, and simulated on from the start. All if left out.
     iterations : int of at least 1
-        Steps of each search, at most; 60 by default. It is an error where they do not suffice.
-    runs : DriveRun of each log
-        What was different in it: other gains, or a machine with other loads. The first describes the result; none by default.
+        Steps of each search, at most.
     tolerance : float above 0
-        The step of all unknowns together, in posterior deviations, below which a search has converged; 0.3 by default.
+        The step, in posterior deviations, below which a search has converged.
+    runs : DriveRun of each log
+        What was different in each training log, one for each: other gains, or a machine with other loads. The first describes the result.
 
     Examples
     --------
@@ -127,7 +130,7 @@ class Drives(Settings):
     kd: Annotated[float, at_least(0.0)] = 0.0
     rate: Annotated[float, above(0.0)] = 1000.0
     estimate: tuple[str, ...] = DEFAULT_KEYS
-    friction: str = "auto"
+    friction: Literal["auto", "coulomb"] = "auto"
     commands: Between = "hold"
     until: Annotated[float, above(0.0, infinite=True)] = np.inf
     iterations: Annotated[int, at_least(1)] = 60
@@ -147,7 +150,3 @@ class Drives(Settings):
                     raise IdentificationError(
                         f"{key} is not above zero.", where=f"Drives.runs, run {number}", found=f"{x:g}"
                     )
-        if self.friction not in ("auto", "coulomb"):
-            raise IdentificationError(
-                f"friction cannot be '{self.friction}'.", where="Drives.friction", expected="auto or coulomb"
-            )

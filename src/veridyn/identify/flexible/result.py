@@ -22,7 +22,7 @@ from veridyn.inference.finding import FoundCause
 from veridyn.inference.posterior import DETERMINED_INFORMATION, DETERMINED_SHARE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.settings import Settings, above
+from veridyn.settings import Settings, above, between
 
 LIKE_DAMPING = (
     "A force of the motor that is late or early, hysteresis and friction of the link act like it: look at clocks first; do not trust the "
@@ -36,15 +36,24 @@ class FlexibleSettings(Settings):
 
     Parameters
     ----------
-    band : Hz, the low-pass of the equations; by default five times the frequency below which 99.9 % of the speed's power lies.
-    lowpass : Hz, that of deflections which are predicted and compared.
-    spread : prior standard deviation of log K where the machine gives none; 0.7 is a factor of two.
-    delay : s, prior standard deviation of the delay between the encoders.
-    relaxation : s, prior standard deviation of D/K.
-    dead_zone : share of the largest speed below which a joint counts as standing still; such samples are predicted and not fitted.
-    common_delay : whether the encoders of all joints have one delay.
-    gain : prior standard deviation of the gains of inertial sensors on the link, and of what each axis reads of the others.
-    place : m, that of the places of accelerometers on the link.
+    band : float above 0, or None
+        Low-pass of the equations, Hz; by default five times the frequency below which 99.9 % of the speed's power lies.
+    lowpass : float above 0
+        Low-pass of the deflections that are predicted and compared, Hz.
+    spread : float above 0
+        Prior standard deviation of the logarithm of a stiffness where the model has no sigma for it; 0.7 is a factor of two.
+    delay : float above 0
+        Prior standard deviation of the delay between the encoders, s.
+    relaxation : float above 0
+        Prior standard deviation of damping over stiffness, s.
+    dead_zone : float between 0 and 1
+        Share of the largest speed below which a joint counts as standing still: such samples are predicted, and not fitted.
+    common_delay : bool
+        Whether the encoders of all joints have one delay.
+    gain : float above 0
+        Prior standard deviation of the gains of inertial sensors on the link, and of what each axis reads of the others.
+    place : float above 0
+        Prior standard deviation of the places of accelerometers on the link, m.
     """
 
     band: Annotated[float, above(0.0)] | None = None
@@ -52,7 +61,7 @@ class FlexibleSettings(Settings):
     spread: Annotated[float, above(0.0)] = 0.7
     delay: Annotated[float, above(0.0)] = 0.01
     relaxation: Annotated[float, above(0.0)] = 0.01
-    dead_zone: Annotated[float, above(0.0)] = 0.05
+    dead_zone: Annotated[float, between(0.0, 1.0)] = 0.05
     common_delay: bool = True
     gain: Annotated[float, above(0.0)] = 0.01
     place: Annotated[float, above(0.0)] = 0.005

@@ -16,6 +16,7 @@ import numpy as np
 
 from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.essential_rule import EssentialRule
 from veridyn.identify.estimator import WLS, Estimator, FitProblem
 from veridyn.identify.logged import motion
 from veridyn.identify.pipeline.estimation import estimated
@@ -24,7 +25,7 @@ from veridyn.identify.pipeline.identified import IdentificationStudy, joined_tra
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.sampling_rule import default_sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.selection import EssentialRule
+from veridyn.identify.selection import essential_by
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.validate import equation_rows
 from veridyn.model.coordinates import Rows
@@ -139,7 +140,7 @@ def study_of(
     training = problem.motion if isinstance(problem.motion, Sequence) else [problem.motion]
     structure = base_parameters(model, rows=problem.rows)
     _warn_if_not_excited(structure, fit.base)
-    lean = (reduction or EssentialRule()).of(model, solution, problem.settings.acceptance)
+    lean = essential_by(reduction or EssentialRule(), model, solution, problem.settings.acceptance)
 
     seen = EquationErrors(
         problem=problem,

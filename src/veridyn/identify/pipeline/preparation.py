@@ -3,7 +3,7 @@
     logs = PreparedLogs(machine, recordings, Preparation());  cutoff, lowpass = logs.lowpass();  motions = logs.motions(lowpass)
 
 `Preparation` says what is left to a rule and what is not. Where nothing is said, clocks and values are mended as
-:class:`~veridyn.signals.mend.Mending` does, the cut-off of the positions is chosen by held-out blocks of the training logs
+:class:`~veridyn.signals.mending.Mending` does, the cut-off of the positions is chosen by held-out blocks of the training logs
 (:mod:`veridyn.identify.cutoff`), and equations by :class:`~veridyn.identify.regression.sampling_rule.SamplingRule`.
 """
 
@@ -31,7 +31,8 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.conditioning import Trim, trimmed_ends
-from veridyn.signals.mend import Mended, Mending, mended
+from veridyn.signals.mend import Mended, mended
+from veridyn.signals.mending import Mending
 from veridyn.signals.motion import Signals
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.inertia import from_centre

@@ -19,7 +19,6 @@ no positions, wheels and gyroscope carry on, and the bands grow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Drift, ParameterFit, ParameterGuess
 from veridyn.model.single_track import NOISES, CarNoise, car_described, prior_of, with_values
+from veridyn.observe.car.path_noise import PathNoise
 from veridyn.observe.filters.methods import EKF
 from veridyn.observe.fitting import fit_parameters
 from veridyn.observe.measurements import Measurements, Status, clock_faults
@@ -112,19 +112,6 @@ WHEEL_SIDES = {
     "wheel_rl": -0.5,
     "wheel_rr": 0.5,
 }  # of the track, positive to the right
-
-
-@dataclass(frozen=True, kw_only=True)
-class PathNoise:
-    """Deviations of the sensors (m, m/s, rad/s), and densities of what drives speed (m/s³/√Hz), yaw rate (rad/s²/√Hz) and bias."""
-
-    position: float = 0.1
-    wheel: float = 0.15
-    gyro: float = 0.01
-    jerk: float = 2.0
-    yaw: float = 0.3
-    bias: float = 2e-5
-    scales: Mapping[str, float] = field(default_factory=dict)
 
 
 def path_system(outputs: tuple[str, ...], noise: PathNoise, track: float) -> Continuous:

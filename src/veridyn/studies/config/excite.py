@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from veridyn.identify.drives.drive_excitation import DriveExcitation
-from veridyn.identify.drives.drive_method import DEFAULT_KEYS
 from veridyn.studies.config.identify import Executing, ModelSettings
+from veridyn.studies.config.settings_section import section_of
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
@@ -183,36 +183,8 @@ class DriveRangeSettings(StudySection):
     """Largest force of the drive, N*m or N."""
 
 
-class DriveExciteSection(StudySection):
+class DriveExciteSection(section_of(DriveExcitation, called={"rate": "sampling", "ticks": "rate"})):
     """What is known of the drives, and what the commands are to determine."""
-
-    ask: tuple[str, ...] = ()
-    """Numbers to determine: keys such as kp, armature, coulomb, zero and command_delay, or names such as knee_drive.kp; all if left out."""
-    duration: Number = Field(default=20.0, gt=0.0)
-    """Of the recording, s."""
-    sampling: Number = Field(default=200.0, gt=0.0)
-    """Commands, and samples of the log, each second."""
-    noise: Number = Field(default=1e-3, gt=0.0)
-    """What a simulation will leave of the encoders, rad or m."""
-    memory: Number = Field(default=10.0, ge=1.0)
-    """How many samples of that are worth one independent one."""
-    tries: int = Field(default=60, ge=1)
-    """Commands that are simulated for each group of joints that move each other."""
-    kp: Number = Field(default=0.0, ge=0.0)
-    """Gain of the position, N*m/rad or N/m, of joints that have no controller in the model file; required where one is missing."""
-    kd: Number = Field(default=0.0, ge=0.0)
-    """Gain of the speed, N*m*s/rad or N*s/m, of the same joints."""
-    rate: Number = Field(default=1000.0, gt=0.0)
-    """Ticks of these drives each second."""
-    estimate: tuple[str, ...] = DEFAULT_KEYS
-    """What will be estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay."""
-    commands: Literal["hold", "linear"] = "hold"
-    """Whether a drive holds each command until the next, or moves along the line between both."""
-
-    def method(self) -> DriveExcitation:
-        """The same for the design."""
-        own = self.model_dump(exclude={"sampling", "rate"})
-        return DriveExcitation(**own, rate=self.sampling, ticks=self.rate)
 
 
 class DriveExciteFile(StudyFile):

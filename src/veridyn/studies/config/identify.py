@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
+from veridyn.identify.essential_rule import EssentialRule
 from veridyn.identify.friction_terms import TERMS, Term
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import Formulation
 from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, RecordingSettings, ValueSettings
+from veridyn.studies.config.settings_section import section_of
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 
@@ -33,17 +35,8 @@ class ExecutorSettings(StudySection):
 Executing = Literal["none", "local"] | ExecutorSettings
 
 
-class EssentialSettings(StudySection):
+class EssentialSettings(section_of(EssentialRule)):
     """Which parameters a reduced model leaves out: those with the largest relative deviation, one by one."""
-
-    rule: Literal["ratio_and_f_test", "ratio", "f_test", "none"] = "ratio_and_f_test"
-    """When it ends. ratio (Gautier's): the largest relative deviation is at most ratio times the smallest; f_test: all removals together
-    would raise the residual by more than chance; ratio_and_f_test: the ratio, or one parameter that is significant by itself; none: no
-    reduced model."""
-    ratio: Number = Field(default=30.0, ge=1.0)
-    """Of the largest to the smallest relative deviation; 10 to 30 are usual."""
-    significance: Number = Field(default=0.05, gt=0.0, lt=1.0)
-    """Of the F test: the chance of removing too little although zero is true."""
 
 
 class FrictionSettings(StudySection):
@@ -147,22 +140,19 @@ def _kept(value: Any) -> Any:
     return "keep" if value == "warn" else value
 
 
-def _named(value: Any) -> Any:
-    return dict.fromkeys(value) if isinstance(value, list | tuple) else value
+def _listed(default: float | None) -> Callable[[Any], Any]:
+    """A list of names is short for a mapping of each to `default`."""
+
+    def mapping_of(value: Any) -> Any:
+        names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        return dict.fromkeys(value, default) if names else value
+
+    return mapping_of
 
 
-def _at_zero(value: Any) -> Any:
-    return (
-        dict.fromkeys(value, 0.0)
-        if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
-        else value
-    )
-
-
-Values = dict[str, Number | None]
-Known = Annotated[Values, BeforeValidator(_named, json_schema_input_type=list[str] | Values)]
-Positions = dict[str, Number]
-Lock = Annotated[Positions, BeforeValidator(_at_zero, json_schema_input_type=list[str] | Positions)]
+Values, Positions = dict[str, Number | None], dict[str, Number]
+Known = Annotated[Values, BeforeValidator(_listed(None), json_schema_input_type=list[str] | Values)]
+Lock = Annotated[Positions, BeforeValidator(_listed(0.0), json_schema_input_type=list[str] | Positions)]
 
 
 class ModelSettings(StudySection):

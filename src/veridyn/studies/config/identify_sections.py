@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from veridyn.identify.drives.drive_method import DEFAULT_KEYS, DriveRun, Drives
+from veridyn.identify.drives.drive_method import DriveRun, Drives
 from veridyn.identify.flexible.result import FlexibleSettings
 from veridyn.model.machine import Machine
 from veridyn.studies.config.identify import (
@@ -24,6 +24,7 @@ from veridyn.studies.config.identify import (
     Recording,
     check_encoder_study,
 )
+from veridyn.studies.config.settings_section import section_of
 from veridyn.studies.config.study import Number, StudySection
 
 MACHINE_PLACEHOLDER = "{machine}"  # stands for the name of a machine in a pattern of paths
@@ -184,35 +185,16 @@ class DriveRunSection(StudySection):
     """The machine of this log, with other loads or another pose of its base: the same joints and elements."""
 
 
-class DrivesSection(StudySection):
+class DrivesSection(section_of(Drives, own=["runs"])):
     """What the drives are known to be, and what is found."""
 
-    kp: Number = Field(default=0.0, ge=0.0)
-    """Gain of the position, N*m/rad or N/m, of joints that have no controller in the model file; required where one is missing."""
-    kd: Number = Field(default=0.0, ge=0.0)
-    """Gain of the speed, N*m*s/rad or N*s/m, of the same joints."""
-    rate: Number = Field(default=1000.0, gt=0.0)
-    """Ticks of these drives each second."""
-    estimate: tuple[str, ...] = DEFAULT_KEYS
-    """What is estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay."""
-    friction: Literal["auto", "coulomb"] = "auto"
-    """auto: further terms of dry friction where the fitted samples show them by Schwarz's criterion."""
-    commands: Literal["hold", "linear"] = "hold"
-    """Whether a drive holds each command until the next, or moves along the line between both."""
-    until: Number | None = Field(default=None, gt=0.0)
-    """Seconds of each training log that are fitted; the rest is held out, and simulated on from the start. All if left out."""
-    iterations: int = Field(default=60, ge=1)
-    """Steps of each search, at most."""
-    tolerance: Number = Field(default=0.3, gt=0.0)
-    """The step, in posterior deviations, below which a search has converged."""
     runs: tuple[DriveRunSection, ...] = ()
     """What was different in each training log, one for each: other gains, or a machine with other loads. The first describes the result."""
 
     def method(self, machines: Mapping[int, Machine] | None = None) -> Drives:
         """The same for the estimator, with machines of runs by their number."""
-        own = self.model_dump(exclude={"until", "runs"})
         runs = tuple(DriveRun(kp=run.kp, kd=run.kd, machine=(machines or {}).get(k)) for k, run in enumerate(self.runs))
-        return Drives(until=math.inf if self.until is None else self.until, runs=runs, **own)
+        return self.settings(runs=runs)
 
 
 class DrivesAccept(StudySection):
@@ -244,45 +226,25 @@ class DrivesFile(IdentifyFile):
             raise ValueError(
                 f"drives.runs: one for each training log ({{}} where nothing was different); found {found}"
             )
-        if self.accept.rms_held_out is not None and self.drives.until is None:
+        held_out = self.drives.method().until < math.inf
+        if self.accept.rms_held_out is not None and not held_out:
             raise ValueError("rms_held_out needs drives: {until: …}, behind which samples are held out")
         if self.accept.rms_validation is not None and not self.validation:
             raise ValueError("rms_validation needs logs for validation")
-        if self.accept.worse_than_file is not None and self.drives.until is None and not self.validation:
+        if self.accept.worse_than_file is not None and not held_out and not self.validation:
             raise ValueError(
                 "worse_than_file needs drives: {until: …} or logs for validation: something that is not fitted"
             )
         return self
 
 
-class FlexibleSection(StudySection):
+class FlexibleSection(section_of(FlexibleSettings, "joints", ..., own=["joints", "band"])):
     """Which joints, and how their stiffness is found."""
 
     joints: tuple[str, ...] = ()
     """Coordinates of their link sides; all flexible joints of the model if left out."""
     band: Number | Literal["auto"] = Field(default="auto")
     """Low-pass of the equations, Hz; auto: five times the frequency below which 99.9 % of the speed's power lies."""
-    lowpass: Number = Field(default=15.0, gt=0.0)
-    """Low-pass of the deflections that are predicted and compared, Hz."""
-    spread: Number = Field(default=0.7, gt=0.0)
-    """Prior standard deviation of the logarithm of a stiffness where the model has no sigma for it; 0.7 is a factor of two."""
-    delay: Number = Field(default=0.01, gt=0.0)
-    """Prior standard deviation of the delay between the encoders, s."""
-    relaxation: Number = Field(default=0.01, gt=0.0)
-    """Prior standard deviation of damping over stiffness, s."""
-    dead_zone: Number = Field(default=0.05, gt=0.0, lt=1.0)
-    """Share of the largest speed below which a joint counts as standing still: such samples are predicted, and not fitted."""
-    common_delay: bool = True
-    """Whether the encoders of all joints have one delay."""
-    gain: Number = Field(default=0.01, gt=0.0)
-    """Prior standard deviation of the gains of inertial sensors on the link, and of what each axis reads of the others."""
-    place: Number = Field(default=0.005, gt=0.0)
-    """Prior standard deviation of the places of accelerometers on the link, m."""
-
-    def settings(self) -> FlexibleSettings:
-        """The same for the estimator."""
-        own = self.model_dump(exclude={"joints", "band"})
-        return FlexibleSettings(band=None if self.band == "auto" else self.band, **own)
 
 
 class FlexibleAccept(StudySection):

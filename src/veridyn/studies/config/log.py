@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from veridyn.signals.mending import Mending
+from veridyn.studies.config.settings_section import section_of
 from veridyn.studies.config.study import Number, StudySection
 
 Ends = tuple[Number, Number]
@@ -161,32 +163,16 @@ class RecordingSettings(StudySection):
 Recording = Annotated[RecordingSettings, BeforeValidator(_recording, json_schema_input_type=str | RecordingSettings)]
 
 
-class ClockSettings(StudySection):
+class ClockSettings(section_of(Mending, "duplicates", "backwards", "gaps", "max_gap")):
     """What is done about clocks that are not as they should be; what is found is always said."""
 
-    duplicates: Literal["refuse", "drop"] = "refuse"
-    """Stamps that repeat: refuse the log, or keep the first sample of each time."""
-    backwards: Literal["refuse", "cut"] = "refuse"
-    """A clock that was reset: refuse the log, or cut it into pieces there."""
-    gaps: Literal["cut", "bridge", "refuse"] = "cut"
-    """Spans without samples longer than max_gap: cut the log into pieces there, bridge them by interpolation, or refuse."""
-    max_gap: Number | None = None
-    """Longest span that interpolation may bridge in any case, s; five steps of the clock or 0.02 s, the longer, if left out."""
     delays: Literal["report", "correct", "ignore"] = "report"
     """Delays of force channels against the motion: say, also take them out, or do not look."""
 
 
-class ValueSettings(StudySection):
+class ValueSettings(section_of(Mending, "missing", "spikes", "dropouts", "standstill", "dead", own=["standstill"])):
     """What is done about values that are not as they should be; what is found is always said."""
 
-    missing: Literal["refuse", "cut"] = "refuse"
-    """Empty cells and NaN: refuse the log, or cut it there."""
-    spikes: Literal["repair", "keep", "refuse"] = "repair"
-    """Samples that stand out alone: replace them by their neighbours, keep them, or refuse the log."""
-    dropouts: Literal["repair", "keep", "refuse"] = "repair"
-    """Up to 20 samples that are exactly zero in the middle of a signal that is not: as for spikes."""
     standstill: Literal["keep", "drop"] = "keep"
     """Spans of a second and more in which a joint rests: keep them, or leave them out of the row of that joint, where friction may be
     anything."""
-    dead: Literal["refuse", "warn"] = "refuse"
-    """A channel that never changes: refuse the log, or only say so."""

@@ -15,27 +15,24 @@ from pydantic import Field, model_validator
 from veridyn.mechanics.single_track import READINGS
 from veridyn.model.graph import Formulation
 from veridyn.model.single_track import CarNoise
+from veridyn.observe.car.path_noise import PathNoise
 from veridyn.observe.filters.filter import Filter, Late
 from veridyn.observe.measurements import InputHold
 from veridyn.observe.observation import Kind
 from veridyn.signals.drive import CHANNELS
+from veridyn.signals.pulses import PulseWheel
 from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
+from veridyn.studies.config.settings_section import section_of
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Size = Number | dict[str, Number]
 
 
-class PulseSettings(StudySection):
+class PulseSettings(section_of(PulseWheel, "holes", "signed", "phase", "hole_sigma", own=["holes"])):
     """A wheel with holes whose edges are counted: its column holds the count, of unit 1, and readings are made at edges."""
 
     holes: int = Field(ge=1)
     """Edges in one turn."""
-    signed: bool = True
-    """Whether the count goes down when the wheel turns back; if not, every edge counts upwards, and the wheel goes forward."""
-    phase: Number = 0.0
-    """Angle of the wheel when edge 0 passes, rad."""
-    hole_sigma: Number = Field(default=1e-4, gt=0.0)
-    """Deviation of a hole from its place, rad."""
 
 
 class GeodeticSettings(StudySection):
@@ -300,41 +297,21 @@ class CarReferenceSettings(TableSettings):
     """Quantity → column: sideslip, lateral_speed, speed, heading, roll."""
 
 
-class CarNoiseSettings(StudySection):
+class CarNoiseSettings(
+    section_of(CarNoise, "slip_error", "bank", "lateral", "yaw", "sensors", "walk", own=["sensors"])
+):
     """What the equations leave out, as standard deviations."""
 
-    slip_error: Number = Field(default=CarNoise.slip_error, gt=0.0)
-    """Errors of the tyre curves of each axle, rad of slip angle; they last slip_time seconds."""
-    bank: Number = Field(default=CarNoise.bank, gt=0.0)
-    """Bank of the road, rad; it lasts bank_time seconds."""
-    lateral: Number = Field(default=CarNoise.lateral, gt=0.0)
-    """White lateral acceleration, m/s^2/sqrt(Hz)."""
-    yaw: Number = Field(default=CarNoise.yaw, gt=0.0)
-    """White yaw acceleration, rad/s^2/sqrt(Hz)."""
     sensors: dict[str, Number] = Field(default_factory=dict)
     """Sensor → deviation of its samples at the rate that is used, in place of the machine's."""
-    walk: dict[str, Number] = Field(default_factory=dict)
-    """Estimated parameter → its drift in a square root of a second."""
     tuned: tuple[str, ...] = ()
     """Which of these are found with the parameters, within a factor e or so of what is stated: slip_error, bank, lateral, yaw, or a
     sensor."""
 
 
-class PathSettings(StudySection):
+class PathSettings(section_of(PathNoise, "position", "wheel", "gyro", "jerk", "yaw", "bias")):
     """The way of the car from satellite positions, wheel speeds and gyroscope."""
 
-    position: Number = Field(default=0.1, gt=0.0)
-    """Deviation of positions, m."""
-    wheel: Number = Field(default=0.15, gt=0.0)
-    """Deviation of wheel speeds, m/s."""
-    gyro: Number = Field(default=0.01, gt=0.0)
-    """Deviation of the gyroscope, rad/s."""
-    jerk: Number = Field(default=2.0, gt=0.0)
-    """Density of what changes the acceleration, m/s^3/sqrt(Hz)."""
-    yaw: Number = Field(default=0.3, gt=0.0)
-    """Density of what changes the yaw rate, rad/s^2/sqrt(Hz)."""
-    bias: Number = Field(default=2e-5, ge=0.0)
-    """Walk of the gyroscope's bias, rad/s/sqrt(s)."""
     gaps: tuple[Ends, ...] = ()
     """Spans [from, to], s, in which positions are withheld, to see how the observer carries on."""
 

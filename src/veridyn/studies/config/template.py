@@ -19,9 +19,9 @@ from veridyn.files.access import shipped_name
 from veridyn.files.log.load import Survey, survey
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
+from veridyn.signals.mending import QualityLimits
 from veridyn.signals.naming import AXES, motor_channels
 from veridyn.signals.outliers import runs
-from veridyn.signals.quality import QualityLimits
 from veridyn.studies.config.guessing import (
     Guess,
     LogTable,

@@ -22,7 +22,7 @@ from veridyn.identify.validation import Validation
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.single_track import CarNoise, uncertain, with_estimate
+from veridyn.model.single_track import uncertain, with_estimate
 from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL
 from veridyn.observe.consistency.findings import serious_findings
 from veridyn.observe.filters.filter import Filter
@@ -77,8 +77,7 @@ def study_car(loaded: Loaded[Any]) -> Machine:
 def study_method(loaded: Loaded[Any]) -> Innovations:
     """How the parameters of the car are fitted, with the noise of the study."""
     s: CarNoiseSettings = loaded.study.noise
-    noise = CarNoise(slip_error=s.slip_error, bank=s.bank, lateral=s.lateral, yaw=s.yaw, walk=dict(s.walk))
-    return Innovations(noise=noise, tuned=s.tuned)
+    return Innovations(noise=s.settings(), tuned=s.tuned)
 
 
 def study_filter(loaded: Loaded[Any]) -> Filter:

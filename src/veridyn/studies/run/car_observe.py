@@ -17,7 +17,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import CarNoise, uncertain, with_tyre
 from veridyn.observe.car.observation import CarObservation, SensorTable, observed_car, run_car
-from veridyn.observe.car.system import PathNoise, lateral_measurements, path_start, path_system
+from veridyn.observe.car.system import lateral_measurements, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
 from veridyn.observe.filters.filter import Filter
@@ -256,9 +256,7 @@ def _path(
         scales = {
             n: line.value["scale"] for n, line in wheel_scales(wheels, train.channels["speed"], drive.rate).items()
         }
-    noise = PathNoise(
-        position=s.position, wheel=s.wheel, gyro=s.gyro, jerk=s.jerk, yaw=s.yaw, bias=s.bias, scales=scales
-    )
+    noise = s.settings(scales=scales)
     outputs = tuple(
         n for n in ("east", "north", *(f"wheel_{w}" for w in ("fl", "fr", "rl", "rr")), "yaw_rate") if n in c
     )

@@ -237,7 +237,7 @@ def run_drive_excite(loaded: Loaded[DriveExciteFile], progress: Progress = silen
     ranges = drive_ranges(machine, file, study)
     with loaded.placing(("drives",), IdentificationError):
         rng = np.random.default_rng(study.seed)
-        plan = design_drive_commands(machine, ranges, study.drives.method(), rng=rng, progress=progress)
+        plan = design_drive_commands(machine, ranges, study.drives.settings(), rng=rng, progress=progress)
     known = {n.name: n for n in plan.numbers}
     for name in study.accept:
         if name not in known:
@@ -350,7 +350,8 @@ def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> F
     progress("reading the logs", 0.0, None)
     inner: Loaded[Any] = loaded
     recorded = Recordings(inner)
-    own, joints = study.flexible.settings(), study.flexible.joints
+    band, joints = study.flexible.band, study.flexible.joints
+    own = study.flexible.settings(band=None if band == "auto" else band)
     with loaded.placing(("flexible",), DataError):
         training, validation = ([part.cut() for part in some] for some in (recorded.training, recorded.validation))
         progress("fitting the joints", 0.0, None)

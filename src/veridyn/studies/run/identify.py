@@ -21,12 +21,11 @@ from veridyn.identify.pipeline.identification import Estimation, study_of
 from veridyn.identify.pipeline.identified import IdentificationStudy
 from veridyn.identify.pipeline.pipeline import Blocks, FrictionSteps, Pipeline, Work
 from veridyn.identify.pipeline.preparation import Preparation
-from veridyn.identify.selection import EssentialRule
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
-from veridyn.signals.mend import Mending
+from veridyn.signals.mending import Mending
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
@@ -116,7 +115,7 @@ def _identified(
         work.problem,
         work.check,
         signals=work.logs.signals(work.lowpass),
-        reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
+        reduction=study.essential.settings(),
         progress=progress,
     )
     return IdentifyRun(

@@ -29,7 +29,7 @@ from veridyn.observe.measurements import AVAILABLE, OWN_DEVIATION, Measurements,
 from veridyn.observe.result import Estimates
 from veridyn.signals.clock_offset import offset_findings, sensor_clock_offsets
 from veridyn.signals.findings import Finding
-from veridyn.signals.pulses import PulseWheel, find_false_counts, readings_of_counts
+from veridyn.signals.pulses import find_false_counts, readings_of_counts
 from veridyn.studies.config.log import ColumnSettings
 from veridyn.studies.config.observe import GeodeticSettings, ObservedLogSettings, ObserveFile
 from veridyn.studies.config.study import Loaded
@@ -127,7 +127,7 @@ def _wheel_angles(read: Experiment, s: ObservedLogSettings) -> tuple[dict[str, C
     found = find_false_counts(read, names) if len(names) > 1 else None
     made: dict[str, Channel] = {}
     for name, how in s.pulses.items():
-        wheel = PulseWheel(holes=how.holes, signed=how.signed, phase=how.phase, hole_sigma=how.hole_sigma)
+        wheel = how.settings()
         false = None if found is None or not found.false[name].any() else found.false[name]
         made |= {c.name: c for c in readings_of_counts(read[name], wheel, name, false=false)}
         if not len(made[name]):
