@@ -31,6 +31,7 @@ from typing import Any, Literal, get_args
 from veridyn.errors import Fault, VeridynError
 from veridyn.inference.error_measures import RowReport, std_errors
 from veridyn.inference.finding import FoundCause
+from veridyn.wording import listed, percent
 
 Grade = Literal["good", "fair", "not validated", "poor"]
 GRADES: tuple[Grade, ...] = get_args(Grade)  # the best first
@@ -159,7 +160,7 @@ def verdict_of(o: Outcome) -> Verdict:
     reasons.sort(key=lambda r: -GRADES.index(r.grade))
     grade = worst([r.grade for r in reasons])
     headline = o.headlines.get(grade, f"“{o.name}”: {grade}.")
-    open_numbers = [f"{', '.join(o.undetermined)}: the data leave them open."] if o.undetermined else []
+    open_numbers = [f"{listed(list(o.undetermined))}: the data leave them open."] if o.undetermined else []
     return Verdict(grade, headline, may=tuple(o.may), may_not=(*o.may_not, *open_numbers), reasons=tuple(reasons))
 
 
@@ -191,12 +192,12 @@ def _errors(o: Outcome) -> list[Reason]:
     rows, where = (o.held_out, "held-out samples") if o.held_out else (o.fitted, "the samples of the fit")
     unknown = [r.row for r in carrying(rows) if not math.isfinite(r.error_beyond_noise)]
     if unknown:
-        return [Reason("poor", "error", f"The error of {', '.join(unknown)} on {where} is not a number.")]
+        return [Reason("poor", "error", f"The error of {listed(unknown)} on {where} is not a number.")]
     error = error_beyond_noise(rows)
     if not error >= CLOSE:
         return []
     row = max(carrying(rows), key=lambda r: r.error_beyond_noise)
-    what = f"Row {row.row} is off by {error:.3g} % of its standard deviation beyond noise, on {where}."
+    what = f"Row {row.row} is off by {percent(error)} % of its standard deviation beyond noise, on {where}."
     return [Reason("poor" if error >= USEFUL else "fair", "error", what)]
 
 

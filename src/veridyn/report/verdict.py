@@ -11,11 +11,10 @@ from dataclasses import replace
 from veridyn.identify.pipeline.identified import IdentificationStudy
 from veridyn.identify.pipeline.study_verdict import deviations_too_small
 from veridyn.inference.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
-from veridyn.inference.verdict import CLOSE, USEFUL, Verdict, carrying, error_beyond_noise
+from veridyn.inference.verdict import CLOSE, CONTRADICTION_SIGMA, USEFUL, Verdict, carrying, error_beyond_noise
 from veridyn.report import listed, number, percent, unit_text
 
 NOISE_RATIO = 1.5  # times the rms error on its own motion: more than this is not noise
-CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
 
 
 def verdict(study: IdentificationStudy) -> Verdict:
