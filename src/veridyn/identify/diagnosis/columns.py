@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -147,24 +147,38 @@ class Equations:
     sizes: Array
     numbers: NDArray[np.intp]
 
+    @cached_property
+    def triangles(self) -> Array:
+        """(rows, ≤ k + 1, k + 1): the R factors of [W_j | y_j]; least squares of them are those of W and y, however rows are weighed."""
+        return triangles_of(np.concatenate([self.W, self.y[:, :, None]], axis=2))
+
     def solved(self, extra: Array | None = None) -> tuple[Array, Array]:
         """Least squares over the parameters and `extra` columns (rows, N, k): the values of the latter, and the residual (rows, N)."""
-        A = self.W if extra is None else np.concatenate([self.W, extra], axis=2)
-        flat = A.reshape(-1, A.shape[2])
-        x = _leastsquares(flat, self.y.ravel())
-        return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
+        if extra is None:
+            return np.zeros(0), self.y - self.W @ _least_squares(self.triangles)
+        A = np.concatenate([self.W, extra], axis=2)
+        x = _least_squares(triangles_of(np.concatenate([A, self.y[:, :, None]], axis=2)))
+        return x[self.W.shape[2] :], self.y - A @ x
 
     def values(self) -> Array:
         """Least squares of the parameters (k,), rows weighed by what is left of them."""
-        weight = 1.0 / np.sqrt(squares(self.solved()[1]))[:, None]
-        return _leastsquares((self.W * weight[:, :, None]).reshape(-1, self.W.shape[2]), (self.y * weight).ravel())
+        left = self.triangles @ np.append(_least_squares(self.triangles), -1.0)
+        return _least_squares(self.triangles / np.sqrt(squares(left))[:, None, None])
 
     def error(self) -> float:
         """What least squares leaves, as a share."""
-        return share(self.solved()[1])
+        return share(self.triangles @ np.append(_least_squares(self.triangles), -1.0))
 
 
-def _leastsquares(A: Array, y: Array) -> Array:
+def triangles_of(columns: Array) -> Array:
+    """(rows, ≤ k, k): the R factor of each row's columns (rows, N, k)."""
+    return np.stack([np.linalg.qr(own, mode="r") for own in columns])
+
+
+def _least_squares(triangles: Array) -> Array:
+    """The parameters (k,) of rows [W_j | y_j] that are stacked."""
+    flat = triangles.reshape(-1, triangles.shape[2])
+    A, y = flat[:, :-1], flat[:, -1]
     norms = np.linalg.norm(A, axis=0)
     scale = np.where(norms > 0.0, norms, 1.0)
     return np.linalg.lstsq(A / scale, y, rcond=ROUNDING)[0] / scale

@@ -31,7 +31,7 @@ from scipy.optimize import least_squares
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import ZERO_COLUMN
-from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING, Equations, share
+from veridyn.identify.diagnosis.columns import DIFFERENCE, ROUNDING, Equations, share, triangles_of
 from veridyn.identify.diagnosis.evidence import FEW_SAMPLES, Evidence, Replacement
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
@@ -336,16 +336,18 @@ def best_gravity(e: Evidence) -> Gravity | None:
         return None
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // FEW_SAMPLES)])
     under = [few.equations(replace(machine, gravity=g)) for g in (np.zeros(3), *np.eye(3))]
-    # Equations are relative to ‖y‖; only where parameters are known does ‖y‖ itself depend on gravity.
-    W = [eq.W * eq.sizes[:, None, None] for eq in under]
-    y = [eq.y * eq.sizes[:, None] for eq in under]
+    # Equations are relative to ‖y‖; only where parameters are known does ‖y‖ itself depend on gravity. [W | y] is linear in gravity, and
+    # the R factor of what it is made of has the sums of squares of every direction.
     size, numbers = under[0].sizes, under[0].numbers
+    own = [np.concatenate([eq.W, eq.y[:, :, None]], axis=2) * (eq.sizes / size)[:, None, None] for eq in under]
+    without, *slopes = np.split(
+        triangles_of(np.concatenate([own[0], *(k - own[0] for k in own[1:])], axis=2)), 4, axis=2
+    )
 
     def residual(direction: Array) -> Array:
         g = STANDARD_GRAVITY * direction / np.linalg.norm(direction)
-        at = W[0] + sum(gk * (Wk - W[0]) for gk, Wk in zip(g, W[1:], strict=True))
-        right = y[0] + sum(gk * (yk - y[0]) for gk, yk in zip(g, y[1:], strict=True))
-        return Equations(at / size[:, None, None], right / size[:, None], size, numbers).solved()[1]
+        at = without + sum(gk * slope for gk, slope in zip(g, slopes, strict=True))
+        return Equations(at[:, :, :-1], at[:, :, -1], size, numbers).solved()[1]
 
     stated = np.asarray(machine.gravity, dtype=np.float64)
     starts = [sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0)]

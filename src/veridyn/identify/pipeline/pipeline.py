@@ -38,6 +38,7 @@ from veridyn.identify.pipeline.held_out import HeldOutCheck, held_out_check
 from veridyn.identify.pipeline.loop_closing import Closing, closing
 from veridyn.identify.pipeline.preparation import Preparation, PreparedLogs
 from veridyn.identify.pipeline.recording import RecordedMotion, Recording, plain, split, warn_of_rest, wrong_speed
+from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
@@ -98,8 +99,9 @@ class Pipeline:
     def run(self) -> Work:
         """All stages, in order."""
         work = self.start()
-        for stage in self.stages or STAGES:
-            work = stage(work)
+        with one_blas_thread():  # once, and not again in every pass
+            for stage in self.stages or STAGES:
+                work = stage(work)
         return work
 
     def start(self) -> Work:
