@@ -29,6 +29,12 @@ def unstated(texts: Sequence[str], verdict: Verdict, faults: Sequence[Fault] = (
     return list(dict.fromkeys(text for text in texts if not any(text in words for words in said)))
 
 
+def unlisted(texts: Sequence[str], sections: Sequence[Section]) -> list[str]:
+    """Texts that no list of these sections has as an item, whatever stands before the item."""
+    items = {item for s in sections for b in s.blocks if isinstance(b, Listing) for item in b.items}
+    return [t for t in texts if t not in items and not any(t.endswith(f": {item}") for item in items)]
+
+
 def own_reasons(verdict: Verdict) -> list[Reason]:
     """Reasons that neither the headline nor a finding gives already."""
     said = (verdict.headline, *verdict.findings)
