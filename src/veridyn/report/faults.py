@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from veridyn.errors import Fault
 from veridyn.inference.verdict import Reason, Verdict
 from veridyn.report import listed
-from veridyn.report.blocks import Listing, Section, Text
+from veridyn.report.blocks import Block, Listing, Section, Text
 
 MISSED = "The study file sets limits, and these are not kept."
 DOUBTED = (
@@ -39,6 +39,12 @@ def own_reasons(verdict: Verdict) -> list[Reason]:
     """Reasons that neither the headline nor a finding gives already."""
     said = (verdict.headline, *verdict.findings)
     return [r for r in verdict.reasons if not any(r.text in words for words in said)]
+
+
+def verdict_blocks(verdict: Verdict) -> list[Block]:
+    """The headline and its reasons, where there is no head of a page."""
+    reasons = [f"{r.kind}: {r.text}" for r in own_reasons(verdict)]
+    return [Text(verdict.headline), *([Listing(reasons)] if reasons else [])]
 
 
 def own_findings(verdict: Verdict, faults: Sequence[Fault]) -> list[str]:

@@ -318,9 +318,7 @@ def over_names(
     every = max(1, math.ceil(len(names) / MAX_NAMES))
     ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
     y_ticks = powers(up, upwards=True) if log else up.ticks(5, upwards=True)
-    return Plot(
-        title, tuple(drawn), ticks, y_ticks, "", y_label, axes=(across, up), log="y" * log, names=tuple(names)
-    )
+    return Plot(title, tuple(drawn), ticks, y_ticks, "", y_label, axes=(across, up), log="y" * log, names=tuple(names))
 
 
 def heat(title: str, matrix: ArrayLike, rows: Sequence[str], columns: Sequence[str], limit: float = 1.0) -> HeatMap:
