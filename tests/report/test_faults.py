@@ -6,7 +6,8 @@ import re
 
 from veridyn.errors import Fault
 from veridyn.inference.verdict import Outcome, Reason, Verdict, verdict_of
-from veridyn.report.faults import fault_section, missed_section, named_faults, own_findings, own_reasons
+from veridyn.report.blocks import Listing, Section
+from veridyn.report.faults import fault_section, missed_section, named_faults, own_findings, own_reasons, unlisted
 from veridyn.report.page import page
 from veridyn.studies.result import Result
 
@@ -46,6 +47,12 @@ def test_limits_that_the_verdict_does_not_give_have_a_section() -> None:
     (section,) = missed_section([LIMIT], Verdict("poor", "Not yet."))
     assert list(section.blocks[0].items) == [LIMIT]  # pyright: ignore[reportAttributeAccessIssue]
     assert missed_section([LIMIT], Verdict("good", "Yes.").against([LIMIT])) == []
+
+
+def test_a_warning_that_a_section_lists_is_not_repeated() -> None:
+    listed = Section("Not shown", [Listing(["stiffness: 98 % is left."])])
+    warnings = ("not shown: stiffness: 98 % is left.", "the clock jumps.")
+    assert unlisted(warnings, [listed]) == ["the clock jumps."] and unlisted(warnings, []) == list(warnings)
 
 
 def test_faults_of_one_kind_are_named_together() -> None:

@@ -45,6 +45,13 @@ def test_a_fit_shows_each_parameter_with_its_deviation(found) -> None:
         ), name
 
 
+def test_a_fit_shows_its_verdict_with_the_reasons(found) -> None:
+    _, fit, _ = found
+    html = fit._repr_html_()
+    assert fit.verdict.headline in html and fit.verdict.reasons
+    assert all(r.text in html for r in fit.verdict.reasons)
+
+
 def test_the_style_holds_within_the_display_only(found) -> None:
     """Every rule is nested in .veridyn: braces close where the style ends, and :root is not touched."""
     html = found[1]._repr_html_()

@@ -49,8 +49,9 @@ def test_error_that_grows_on_the_other_motion_is_told() -> None:
 def test_rows_that_contradict_each_other_and_coloured_residuals_are_told() -> None:
     study = small_study()
     coloured = {row: replace(w, p_value=0.0) for row, w in study.whiteness.items()}
-    said = verdict(replace(study, fit=replace(study.fit, residual_sigma=1.5), whiteness=coloured)).findings
-    assert any("contradict each other" in s and "1.50" in s for s in said)
+    contradicted = verdict(replace(study, fit=replace(study.fit, residual_sigma=1.5), whiteness=coloured))
+    said = [*(r.text for r in contradicted.reasons), *contradicted.findings]
+    assert sum("contradict each other" in s and "1.50" in s for s in said) == 1
     assert any("residuals of q1 and q2 are correlated" in s and "assumes white noise" in s for s in said)
     allowed = replace(study.fit, white_covariance=study.fit.covariance)
     assert any(s.endswith("allow for it.") for s in verdict(replace(study, fit=allowed, whiteness=coloured)).findings)
@@ -106,9 +107,9 @@ def test_a_row_of_noise_is_listed_and_neither_it_nor_a_noise_floor_decides_the_g
 def test_samples_that_the_fit_used_are_not_called_unseen() -> None:
     said = verdict(with_check(small_study(), share=0.0))
     assert said.grade == "not validated" and "is not known" in said.headline
-    assert any("none was kept for validation: these errors say nothing of other motion" in s for s in said.findings)
+    assert [r.kind for r in said.reasons] == ["validation"]
     partly = verdict(with_check(small_study(), share=0.4))
-    assert any("Only 40 % of the validation samples were not used for the fit" in s for s in partly.findings)
+    assert any("Only 40 % of the validation samples were not used for the fit" in r.text for r in partly.reasons)
 
 
 def test_any_cause_keeps_the_verdict_from_good_and_is_its_reason() -> None:

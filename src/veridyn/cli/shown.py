@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from veridyn.model.single_track import car_described, prior_of, uncertain
 from veridyn.report import count, number, unit_text, units_in
 
 if TYPE_CHECKING:
+    from veridyn.errors import Fault
     from veridyn.identify.pipeline.identification import IdentificationStudy
     from veridyn.inference.verdict import Verdict
     from veridyn.studies.result import Result
@@ -270,7 +271,7 @@ def print_identified(run: IdentifyRun, result: Result) -> None:
         print_verdict(identified_verdict(run), result)
         typer.echo(f"\n{run.machine.name}:\n{units_in(run.drive.summary())}\n")
         return
-    print_study(run.study, result, identified_verdict(run))
+    print_study(run.study, result, identified_verdict(run), [s.fault for s in run.suspicions])
     if run.cutoff is not None:
         typer.echo(run.cutoff.summary() + "\n")
     if run.ladder is not None:
@@ -279,13 +280,15 @@ def print_identified(run: IdentifyRun, result: Result) -> None:
         typer.echo(reduced_line(run.study) + "\n")
 
 
-def print_study(study: IdentificationStudy, result: Result, found: Verdict | None = None) -> None:
+def print_study(
+    study: IdentificationStudy, result: Result, found: Verdict | None = None, faults: Sequence[Fault] = ()
+) -> None:
     """The verdict, which is `found` or that of the study alone, the figures and the rows of an identification."""
     from veridyn.report.rows import row_table  # here: a model is shown without it
     from veridyn.report.verdict import verdict
 
     out = console()
-    print_verdict(found or verdict(study), result)
+    print_verdict(found or verdict(study), result, faults)
     tables = [row_table(study.check.rows, "row", study.own.rows)]
     if study.by_simulation and not study.unseen.not_simulated:
         tables.insert(0, row_table(study.judging.rows, "coordinate", study.judging_own.rows))
@@ -299,13 +302,16 @@ def print_study(study: IdentificationStudy, result: Result, found: Verdict | Non
     out.print()
 
 
-def print_verdict(verdict: Verdict, result: Result) -> None:
-    """The verdict and the figures of any study."""
+def print_verdict(verdict: Verdict, result: Result, faults: Sequence[Fault] = ()) -> None:
+    """The verdict with its reasons and the figures of any study; possible `faults` that a reason describes are not named again."""
+    from veridyn.report.faults import own_findings, own_reasons, unstated  # here: a model is shown without it
+
     out = console()
     if result.quick:
         out.print("This was a quick run.", highlight=False)
     out.print(verdict.headline, style="bold", highlight=False)
-    for sentence in verdict.findings:
+    told = [fault for fault in faults if not unstated([str(fault)], verdict)]
+    for sentence in (*(units_in(r.text) for r in own_reasons(verdict)), *own_findings(verdict, told)):
         out.print(sentence, highlight=False, soft_wrap=not out.is_terminal)
     out.print()
     out.print(plain_table(("figure", "value"), [(k, number(v, 6)) for k, v in result.figures.items()]))

@@ -67,7 +67,7 @@ def budget_blocks(names: Sequence[str], parts: Mapping[str, Array], caption: str
         rows.append((name, f"{mean:.0f} %", f"{names[most]}: {top:.0f} %", REMEDIES.get(name, "")))
     head = ("source", "mean share", "largest share", "what would reduce it")
     return [
-        Figure(plots, "Where the deviations come from", caption),
+        Figure(plots, caption=caption),
         Table(head, rows, "Sources of the deviations and what would reduce each.", left=(2, 3)),
     ]
 

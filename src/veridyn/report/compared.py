@@ -17,7 +17,7 @@ from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text
 from veridyn.report.page import page
 from veridyn.report.parameters import Quantity, quantity_table
-from veridyn.report.plots import Axis, Curve, Plot, Tick, area, axis_over, bars, dots, heat, level, line
+from veridyn.report.plots import Axis, Curve, Plot, area, axis_over, bars, dots, heat, level, line, over_names
 from veridyn.studies.compare import APART, Comparison, Difference
 from veridyn.studies.result import Result
 from veridyn.studies.run.fleet import FleetRun
@@ -144,7 +144,6 @@ DRAWN_MACHINES = 40  # machines of the matrix, the ones farthest from the others
 DEVIATIONS = 6.0  # at which the matrix has its full colour
 LISTED_MACHINES = 60  # lines of the table of machines
 POOR_SHARE = 0.5  # of the machines: with fewer fits a fleet says little
-LABELS = 12  # names of machines below a picture
 
 
 def fleet_page(run: FleetRun, result: Result, command: str) -> str:
@@ -280,12 +279,7 @@ def _values_plot(run: FleetRun, j: int) -> Plot:
     ]
     if apart.any():
         drawn.append(Curve("dots c3", dots(x[apart], y[apart], across, up), "stands apart"))
-    every = max(1, math.ceil(len(x) / LABELS))
-    ticks = tuple(Tick(100.0 * float(across.share(k)), m) for k, m in enumerate(fleet.machines) if k % every == 0)
-    label = f"{name}, {unit_text(run.units[j])}"
-    return Plot(
-        name, tuple(drawn), ticks, up.ticks(5, upwards=True), "", label, axes=(across, up), names=fleet.machines
-    )
+    return over_names(name, fleet.machines, drawn, across, up, f"{name}, {unit_text(run.units[j])}")
 
 
 def _bars(x: Array, low: Array, high: Array, across: Axis, up: Axis) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from veridyn.errors import Fault
 from veridyn.inference.verdict import Reason, Verdict
 from veridyn.report import listed
-from veridyn.report.blocks import Listing, Section, Text
+from veridyn.report.blocks import Block, Listing, Section, Text
 
 MISSED = "The study file sets limits, and these are not kept."
 DOUBTED = (
@@ -29,10 +29,22 @@ def unstated(texts: Sequence[str], verdict: Verdict, faults: Sequence[Fault] = (
     return list(dict.fromkeys(text for text in texts if not any(text in words for words in said)))
 
 
+def unlisted(texts: Sequence[str], sections: Sequence[Section]) -> list[str]:
+    """Texts that no list of these sections has as an item, whatever stands before the item."""
+    items = {item for s in sections for b in s.blocks if isinstance(b, Listing) for item in b.items}
+    return [t for t in texts if t not in items and not any(t.endswith(f": {item}") for item in items)]
+
+
 def own_reasons(verdict: Verdict) -> list[Reason]:
     """Reasons that neither the headline nor a finding gives already."""
     said = (verdict.headline, *verdict.findings)
     return [r for r in verdict.reasons if not any(r.text in words for words in said)]
+
+
+def verdict_blocks(verdict: Verdict) -> list[Block]:
+    """The headline and its reasons, where there is no head of a page."""
+    reasons = [f"{r.kind}: {r.text}" for r in own_reasons(verdict)]
+    return [Text(verdict.headline), *([Listing(reasons)] if reasons else [])]
 
 
 def own_findings(verdict: Verdict, faults: Sequence[Fault]) -> list[str]:

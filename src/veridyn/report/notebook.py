@@ -35,6 +35,7 @@ from veridyn.model.single_track import car_described, prior_of
 from veridyn.observe.observation import Observation
 from veridyn.report import count, listed, number
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
+from veridyn.report.faults import verdict_blocks
 from veridyn.report.page import environment, own_file, script
 from veridyn.report.parameters import Quantity, quantity_table, singular_values, sum_blocks
 from veridyn.report.plots import Plot, bars, heat
@@ -158,13 +159,14 @@ def show_base(base: BaseParameters) -> Display:
 
 
 def show_fit(fit: Fit) -> Display:
-    """Parameters with their deviations, and the errors of each row."""
+    """The verdict with its reasons, parameters with their deviations, and the errors of each row."""
     well, rule = set(fit.well_identified()), fit.acceptance
     columns = (fit.names, fit.units, fit.values.tolist(), fit.sigma.tolist(), fit.priors.tolist())
     quantities = [Quantity(*row, weak=row[0] not in well) for row in zip(*columns, strict=True)]
     known = f"{len(well)} of {count(len(quantities), 'base parameter')}"
     lead = f"{known} with {rule.sigmas:g} σ below {rule.percent:g} %; the others are pale."
-    blocks: list[Block] = [Text(lead), quantity_table(quantities, percents=True), row_table(fit.rows, caption=ERRORS)]
+    tables = [quantity_table(quantities, percents=True), row_table(fit.rows, caption=ERRORS)]
+    blocks: list[Block] = [*verdict_blocks(fit.verdict), Text(lead), *tables]
     if fit.notes:
         blocks.append(Listing(fit.notes))
     return Display(f"“{fit.described.name}” by {fit.estimator}", blocks)

@@ -355,7 +355,7 @@ def _parameters(rows: Sequence[ParameterRow]) -> Table:
 
 def _channels(drive: DriveLog) -> Section:
     plots = [
-        curves(name, [Series(name, drive.t, values, colour=0)], "time, s", name)
+        curves(name, [Series("", drive.t, values, colour=0)], "time, s", "")
         for name, values in drive.channels.items()
         if np.isfinite(values).any()
     ]

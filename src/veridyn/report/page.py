@@ -19,7 +19,7 @@ from veridyn.errors import Fault
 from veridyn.inference.verdict import Verdict
 from veridyn.report import units_in
 from veridyn.report.blocks import Key, Section
-from veridyn.report.faults import fault_section, missed_section, own_findings, own_reasons, unstated
+from veridyn.report.faults import fault_section, missed_section, own_findings, own_reasons, unlisted, unstated
 from veridyn.studies.result import Result
 
 FILES = "result.json and parameters.csv"  # that a run folder has
@@ -70,7 +70,7 @@ def page(
     the study file and possible `faults` stand first.
     """
     every = [*missed_section(missed, verdict), *fault_section(faults, verdict), *sections]
-    warnings = unstated(result.warnings, verdict, faults)
+    warnings = unlisted(unstated(result.warnings, verdict, faults), every)
     contents = [
         *([("warnings", "Warnings")] if warnings else []),
         *((s.anchor or f"section-{k}", s.title) for k, s in enumerate(every, 1)),

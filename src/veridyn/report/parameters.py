@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.identify.base import BaseParameters
-from veridyn.report import like, listed, measured, number, percent, superscript, unit_text
+from veridyn.report import like, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Cell, Listing, Table, Text
-from veridyn.report.plots import Axis, Curve, Plot, Tick, dots
+from veridyn.report.plots import Axis, Curve, Plot, dots, powers
 
 NAN = float("nan")
 SCALE_SIGMAS = 4.0  # standard deviations that the small scale of the truth shows to either side
@@ -128,10 +128,6 @@ def singular_values(base: BaseParameters) -> Plot | None:
     curves = [Curve("kept", dots(place[kept], decades[kept], across, up), "kept")]
     if not kept.all():
         curves.append(Curve("dropped", dots(place[~kept], decades[~kept], across, up), "dropped: rounding"))
-    step = 1 if up.low > -5 else 3
-    powers = tuple(
-        Tick(100.0 * (1.0 - float(up.share(-p))), f"10{superscript(-p)}" if p else "1")
-        for p in range(0, int(-up.low) + 1, step)
-    )
     title = f"Singular values of the regressor: {base.count} kept, {len(s) - base.count} dropped"
-    return Plot(title, tuple(curves), across.ticks(6), powers, "number", "size", axes=(across, up), log="y")
+    ticks = powers(up, upwards=True)
+    return Plot(title, tuple(curves), across.ticks(6), ticks, "number", "size", axes=(across, up), log="y")

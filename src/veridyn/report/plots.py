@@ -21,6 +21,7 @@ from veridyn.view.scene import Meaning
 WIDTH, HEIGHT = 1000.0, 240.0  # of the canvas, in its own units; the page stretches it
 MAX_CURVE_POINTS = 1500  # points of one curve
 COLOURS = 10  # that style.css has
+MAX_NAMES = 16  # below an axis
 
 
 @dataclass(frozen=True)
@@ -290,10 +291,7 @@ def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_la
             _box(a, a + 0.92 * wide, floor, h, across, axis) for a, h in zip(left, y, strict=True) if math.isfinite(h)
         )
         drawn.append(Curve(f"bars c{k % COLOURS}", path, label))
-    every = max(1, math.ceil(len(names) / 16))
-    ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
-    y_ticks, axes = powers(axis, upwards=True) if log else axis.ticks(5, upwards=True), (across, axis)
-    return Plot(title, tuple(drawn), ticks, y_ticks, "", y_label, axes=axes, log="y" * log, names=tuple(names))
+    return over_names(title, names, drawn, across, axis, y_label, log)
 
 
 def stacked(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_label: str) -> Plot:
@@ -310,10 +308,17 @@ def stacked(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y
         )
         floor = floor + h
         drawn.append(Curve(f"bars c{k % COLOURS}", path, label))
-    every = max(1, math.ceil(len(names) / 16))
+    return over_names(title, names, drawn, across, axis, y_label)
+
+
+def over_names(
+    title: str, names: Sequence[str], drawn: Sequence[Curve], across: Axis, up: Axis, y_label: str, log: bool = False
+) -> Plot:
+    """Curves over names, of which so many stand below the axis as can be read."""
+    every = max(1, math.ceil(len(names) / MAX_NAMES))
     ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
-    y_ticks = axis.ticks(5, upwards=True)
-    return Plot(title, tuple(drawn), ticks, y_ticks, "", y_label, axes=(across, axis), names=tuple(names))
+    y_ticks = powers(up, upwards=True) if log else up.ticks(5, upwards=True)
+    return Plot(title, tuple(drawn), ticks, y_ticks, "", y_label, axes=(across, up), log="y" * log, names=tuple(names))
 
 
 def heat(title: str, matrix: ArrayLike, rows: Sequence[str], columns: Sequence[str], limit: float = 1.0) -> HeatMap:

@@ -116,11 +116,12 @@ def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
     units: dict[str, list[str]] = {}
     for name in names[:MAX_SHOWN_CHANNELS]:
         units.setdefault(run.truth[name].unit, []).append(name)
+    turn = {n: k for k, n in enumerate(names)} if len(names) <= COLOURS else {}  # plots of one figure share its legend
     out = []
     for unit, own in units.items():
         for part in by_colours(own):
             series = [
-                Series(n.partition(".")[2] or n, run.truth[n].t, run.truth[n].values, colour=k)
+                Series(n.partition(".")[2] or n, run.truth[n].t, run.truth[n].values, colour=turn.get(n, k))
                 for k, n in enumerate(part)
             ]
             out.append(curves(f"{title}, {unit_text(unit)}", series, "time, s", unit_text(unit)))

@@ -46,15 +46,6 @@ def _findings(study: IdentificationStudy) -> list[str]:
     worst = max(carrying(study.judging.rows), key=lambda r: r.std_error, default=None)
     if worst is not None:
         out.append(_errors(study, worst))
-    if study.held_out == 0.0:
-        out.append(
-            "Every sample was used for the fit and none was kept for validation: these errors say nothing of other motion."
-        )
-    elif study.held_out < 1.0:
-        out.append(
-            f"Only {100 * study.held_out:.0f} % of the validation samples were not used for the fit, so the errors say little of "
-            "other motion."
-        )
     noisy = [r for r in study.judging.rows if not r.judged]
     if noisy and not study.unjudged:
         rows = listed([f"{r.row} (rms error {number(r.rms, 2)} {unit_text(r.unit)})" for r in noisy])
@@ -132,7 +123,8 @@ def _cautions(study: IdentificationStudy) -> list[str]:
             f"In {listed(worse)} the rms error on the other motion is more than {NOISE_RATIO:g} times that on its own: the model may "
             "have fitted noise there, or the other motion shows something the model lacks."
         )
-    if study.fit.residual_sigma > CONTRADICTION_SIGMA:
+    told = any(r.kind == "contradiction" for r in study.verdict.reasons)
+    if study.fit.residual_sigma > CONTRADICTION_SIGMA and not told:
         out.append(
             f"The rows contradict each other (σ of the weighted residual is {study.fit.residual_sigma:.2f}, 1 is right): "
             "something in the model, or in the scale of a sensor, is missing or wrong."
