@@ -72,14 +72,15 @@ class HeldOutCheck:
     """`forces`: errors of each row on the validation motions; `before`: the same with the values from before, None where not all are
     known. `share`: of the validation samples, that were not used for the fit.
 
-    `errors`: of any parameters on the validation motions. `simulated` and `simulated_own`: of a fit by output error, its simulation of the
-    validation and of the training motions; `not_simulated`: why there is none.
+    `errors`: of any parameters on the validation motions, None where their equations are no longer needed. `simulated` and
+    `simulated_own`: of a fit by output error, its simulation of the validation and of the training motions; `not_simulated`: why there
+    is none.
     """
 
     forces: Validation
     before: Validation | None
     share: float
-    errors: EquationErrors
+    errors: EquationErrors | None
     simulated: Validation | None = None
     simulated_own: Validation | None = None
     not_simulated: str = ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
+from veridyn.errors import Fault, IdentificationError, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential_rule import EssentialRule
 from veridyn.identify.estimator import WLS, Estimator, FitProblem
@@ -136,6 +136,9 @@ def study_of(
 
     What is inessential is decided by weighted least squares, whatever the estimator.
     """
+    errors = check.errors
+    if errors is None:
+        raise IdentificationError("a check without its equations makes no study.", where="study_of")
     model, solution, how = problem.machine, problem.weighted, problem.settings.sampling or Sampling()
     training = problem.motion if isinstance(problem.motion, Sequence) else [problem.motion]
     structure = base_parameters(model, rows=problem.rows)
@@ -150,10 +153,10 @@ def study_of(
         progress=staged(progress, "validating"),
         factors=solution.observation,
     )
-    later = check.errors.settings.sampling or Sampling()
+    later = errors.settings.sampling or Sampling()
 
     predicting = staged(progress, "predicting")
-    learned, judges = shown(training), shown(check.errors.motions)
+    learned, judges = shown(training), shown(errors.motions)
     traces = {
         "training": joined_traces([trace(fit, m, how, predicting, b) for m, b in _after(learned)]),
         "validation": joined_traces([trace(fit, m, later, predicting, b) for m, b in _after(judges)]),
@@ -166,8 +169,8 @@ def study_of(
         fit=fit,
         essential=lean,
         own=seen.of(fit.standard),
-        unseen=check,
-        essential_check=check.errors.of(lean.fit.standard),
+        unseen=replace(check, errors=None),
+        essential_check=errors.of(lean.fit.standard),
         essential_own=seen.of(lean.fit.standard),
         traces=traces,
         whiteness=residual_whiteness(traces["training"], how),
