@@ -75,7 +75,9 @@ def test_what_is_not_definite_gets_a_small_part_of_its_diagonal() -> None:
     H = np.array([[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
     assert definite(H) == pytest.approx(H + np.diag([2.0 * RIDGE, 2.0 * RIDGE, 1.0 + RIDGE]), rel=1e-13)
     assert np.linalg.eigvalsh(definite(H))[0] == pytest.approx(2.0 * RIDGE, rel=1e-3)
-    assert definite(np.eye(2)).tolist() == np.eye(2).tolist()
+    for size in (1e-20, 1.0, 1e20):  # units are no reason
+        assert definite(size * np.eye(2)).tolist() == (size * np.eye(2)).tolist()
+        assert definite(size * H[:2, :2])[0, 0] > size * 2.0
 
 
 def test_the_shortest_step_is_one_that_rounding_does_not_hide() -> None:
