@@ -46,7 +46,15 @@ ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 TARGETS = {  # below src/veridyn → below tests
     "identify/statistics": ("spectral",),
-    "inference": ("agreement", "autoregression", "lag_window", "noise_spectrum"),
+    "inference": (
+        "agreement",
+        "autoregression",
+        "lag_window",
+        "noise_spectrum",
+        "posterior",
+        "quadratic",
+        "residual_problem",
+    ),
     "identify/estimators": ("coloured", "gauss_markov", "least_squares", "robust"),
     "observe/filters": ("update", "robust_gate", "methods", "run"),
     "observe/consistency": ("nis",),

@@ -106,3 +106,15 @@ def test_a_sum_is_seen_and_a_difference_is_open() -> None:
     assert sorted(sorted(one.members.tolist()) for one in directions) == [[0, 1], [3]]
     assert [one.left for one in directions] == pytest.approx([1.0, 1.0])
     assert open_directions(posterior_covariance(100.0 * np.eye(2))) == ()
+
+
+def test_directions_and_members_come_with_the_largest_first() -> None:
+    """Deviations of 0.9 along v and 0.1 across it, and 0.7 by itself. The second unknown is determined (0.3), and owes v nine tenths."""
+    v, w = np.array([0.3122, 0.9500]), np.array([-0.9500, 0.3122])
+    C = np.zeros((3, 3))
+    C[1, 1] = 0.49
+    C[np.ix_([0, 2], [0, 2])] = 0.81 * np.outer(v, v) + 0.01 * np.outer(w, w)
+    assert C[0, 0] < DETERMINED_SHARE**2 < C[2, 2]
+    directions = open_directions(C)
+    assert [one.members.tolist() for one in directions] == [[2, 0], [1]]
+    assert [one.left for one in directions] == pytest.approx([0.9, 0.7], rel=1e-3)

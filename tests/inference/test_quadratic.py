@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize, nnls
 
 from veridyn.arrays import Array
-from veridyn.inference.quadratic import Quadratic, inequality_step
+from veridyn.inference.quadratic import RIDGE, Quadratic, definite, inequality_step
 
 
 def drawn(seed: int, p: int = 5) -> tuple[Array, Array, Quadratic]:
@@ -69,6 +69,48 @@ def test_a_direction_that_nothing_determines_is_left_alone() -> None:
     row = np.array([[1.0, 1.0, 0.0]])
     d = Quadratic(x=np.zeros(3), hessian=row.T @ row, gradient=-row[0] * 2.0).step()
     assert d == pytest.approx([1.0, 1.0, 0.0], abs=1e-6)
+
+
+def test_what_is_not_definite_gets_a_small_part_of_its_diagonal() -> None:
+    H = np.array([[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+    assert definite(H) == pytest.approx(H + np.diag([2.0 * RIDGE, 2.0 * RIDGE, 1.0 + RIDGE]), rel=1e-13)
+    assert np.linalg.eigvalsh(definite(H))[0] == pytest.approx(2.0 * RIDGE, rel=1e-3)
+    for size in (1e-20, 1.0, 1e20):  # units are no reason
+        assert definite(size * np.eye(2)).tolist() == (size * np.eye(2)).tolist()
+        assert definite(size * H[:2, :2])[0, 0] > size * 2.0
+
+
+def test_the_shortest_step_is_one_that_rounding_does_not_hide() -> None:
+    """A step of length l lowers the cost by l²: of 1e4, 1e-14 are 1e-5 squared."""
+    model = Quadratic(x=np.zeros(2), hessian=np.diag([1e-6, 4e-6]), gradient=np.zeros(2))
+    assert model.length(np.ones(2)) == pytest.approx(5e-6**0.5)
+    assert model.shortest(1e-9) == 1e-9 and replace(model, cost=1e4).shortest(1e-9) == pytest.approx(1e-5)
+    assert replace(model, cost=-1e4).shortest(1e-9) == pytest.approx(1e-5)  # −2 log p may be negative
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_and_inequalities_together(seed: int) -> None:
+    """From a corner of x ≥ 0 with an inequality that just holds, but for rounding: SLSQP's step, and none but those on it are zero."""
+    rng = np.random.default_rng(seed)
+    A, b, model = drawn(seed, 4)
+    C = rng.normal(size=(1, 4))
+    d = replace(model, low=0.0, inequalities=(C, np.array([-1e-15]))).step()
+    best = minimize(
+        lambda x: 0.5 * np.sum((A @ x - b) ** 2),
+        np.zeros(4),
+        jac=lambda x: A.T @ (A @ x - b),
+        bounds=[(0.0, None)] * 4,
+        constraints={"type": "ineq", "fun": lambda x: C @ x, "jac": lambda x: C},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 300},
+    )
+    assert d == pytest.approx(best.x, abs=1e-5) and (d >= 0.0).all()  # SLSQP's own accuracy
+
+
+def test_inequalities_that_contradict_each_other_leave_no_step() -> None:
+    """x ≥ 1 and x ≤ 0."""
+    d, active = inequality_step(np.eye(1), np.zeros(1), np.array([[1.0], [-1.0]]), np.array([-1.0, 0.0]))
+    assert d.tolist() == [0.0] and not active.any()
 
 
 def test_inequalities_that_hold_leave_the_step() -> None:

@@ -266,3 +266,52 @@ def test_a_search_that_does_not_converge_is_an_error(name: str) -> None:
     (fault,) = error.value.faults
     assert fault.where == name and "next step" in fault.found and "iterations" in fault.hint
     assert not search(start, replace(TIGHT, steps=1), Damping(), where=name, hint="").converged
+
+
+@dataclass(frozen=True, eq=False)
+class Kinked:
+    """A problem whose cost has `weight` |x₀ − place| more, as dry friction makes that just stops a joint, or just does not."""
+
+    point: Any
+    place: float
+    weight: float
+    settled: bool = True
+
+    @property
+    def x(self) -> Array:
+        return self.point.x
+
+    @property
+    def cost(self) -> float:
+        return self.point.cost + self.weight * abs(self.x[0] - self.place)
+
+    def at(self, x: Array) -> Kinked | None:
+        there = self.point.at(x)
+        return None if there is None else replace(self, point=there)
+
+    def renewed(self) -> Kinked:
+        return self
+
+    def model(self) -> Quadratic:
+        """Of the side that it is on."""
+        model = self.point.model()
+        slope = np.zeros(len(self.x))
+        slope[0] = 0.5 * self.weight * (1.0 if self.x[0] > self.place else -1.0)
+        return replace(model, gradient=model.gradient + slope)
+
+
+@pytest.mark.parametrize("name", ["function", "drives", "constants", "likelihood"])
+def test_a_minimum_may_be_a_kink(name: str) -> None:
+    """Half a deviation beside the smooth minimum, and steep enough to hold it: the search ends there, and says how far its model would go
+    on. Without the rule that is an error."""
+    end = minimum(name)
+    model = end.point.model()
+    place = float(end.point.x[0] + 0.5 / np.sqrt(model.hessian[0, 0]))
+    start = CASES[name].start(None)
+    kinked = Kinked(start, place, 10.0 * float(np.sqrt(model.hessian[0, 0])))
+    found = search(kinked, replace(TIGHT, kink=np.inf), Damping(), where=name, hint="")
+    assert found.reason == "kink" and found.beyond > 0.0
+    assert found.point.x[0] == pytest.approx(place, abs=0.01 / np.sqrt(model.hessian[0, 0]))
+    with pytest.raises(IdentificationError) as error:
+        search(kinked, replace(TIGHT, kink=0.0), Damping(), where=name, hint="")
+    assert error.value.faults[0].where == name

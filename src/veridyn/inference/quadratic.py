@@ -20,6 +20,7 @@ from veridyn.arrays import Array
 AT_BOUND = 1e-12  # of an unknown: nearer to its bound it is on it
 # Of a cost, within which rounding hides a fall: 40 times that of one number, as of a sum of thousands
 COST_ROUNDING = 1e-14
+ROUNDING = 1e-13  # of what a sum of products is: less is none
 RIDGE = 1e-10  # of the diagonal: far above its rounding, and far below any damping
 
 
@@ -62,17 +63,17 @@ def definite(H: Array) -> Array:
     size = np.diag(H)
     H = H + np.diag(size == 0.0) if not size.all() else H
     try:
-        np.linalg.cholesky(H)
+        pivots = np.diag(np.linalg.cholesky(H)) ** 2
     except np.linalg.LinAlgError:
-        H = H + RIDGE * np.diag(np.diag(H))
-    return H
+        pivots = np.zeros(len(H))
+    return H if (pivots > ROUNDING * np.diag(H)).all() else H + RIDGE * np.diag(np.diag(H))
 
 
 def inequality_step(H: Array, d: Array, C: Array, c: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The d' with C d' + c ≥ 0 that is nearest to d, measured by H, and the inequalities that hold it; there must be one.
+    """The d' with C d' + c ≥ 0 that is nearest to d, measured by H, and the inequalities that hold it.
 
     With H = L Lᵀ and y = Lᵀ(d' − d) it is the shortest y with G y ≥ h, which least squares without negative numbers give (Lawson and
-    Hanson, Solving Least Squares Problems, 1974, chapter 23). Where rounding finds none, the step is none.
+    Hanson, Solving Least Squares Problems, 1974, chapter 23). Where these contradict each other, the step is none.
     """
     active = np.zeros(len(c), dtype=bool)
     if not (C @ d + c < 0.0).any():
@@ -83,11 +84,12 @@ def inequality_step(H: Array, d: Array, C: Array, c: Array) -> tuple[Array, NDAr
     size = np.linalg.norm(G, axis=1)
     seen = size > 0.0
     G, h = G[seen] / size[seen, None], h[seen] / size[seen]
-    E = np.vstack([G.T, h])
+    farthest = h.max()
+    E = np.vstack([G.T, h / farthest])
     target = np.append(np.zeros(len(d)), 1.0)
     weights = nnls(E, target)[0]
     rest = E @ weights - target
-    if not rest[-1] < 0.0:
+    if not rest[-1] < -ROUNDING:
         return np.zeros(len(d)), active
     active[seen] = weights > 0.0
-    return np.asarray(np.linalg.solve(L.T, -rest[:-1] / rest[-1]) + d, dtype=np.float64), active
+    return np.asarray(np.linalg.solve(L.T, -farthest * rest[:-1] / rest[-1]) + d, dtype=np.float64), active

@@ -109,3 +109,14 @@ def test_terms_of_friction_that_were_not_chosen_are_unknown_too() -> None:
     assert wide.covariance == pytest.approx(all_three[:2, :2], rel=1e-9)
     plain = posterior(cast(Any, SimpleNamespace(active=(0,), unknowns=names)), one)
     assert plain.covariance == pytest.approx(np.array([[alone]]), rel=1e-9) and alone < 0.5 * all_three[0, 0]
+
+
+def test_a_delay_that_is_not_simulated_is_none() -> None:
+    """A trial step may ask for any delay: one beyond the states that a run keeps is not allowed, where its simulation would refuse it."""
+    unknown = DriveUnknown(
+        name="d", key="measurement_delay", joints=("hip",), unit="s", prior=0.0, spread=0.005, scales=False
+    )
+    group = SimpleNamespace(unknowns=(unknown,), joints=("hip",), longest_delay=0.1)
+    problem = DriveProblem(group=cast(Any, group), records=(), active=(0,), weights=np.ones(1))
+    assert problem.allowed(np.array([19.0])) and not problem.allowed(np.array([21.0]))
+    assert problem.cost(np.array([21.0])) == np.inf

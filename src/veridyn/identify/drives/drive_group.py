@@ -109,6 +109,7 @@ class DriveGroup:
     """The joints `group` of a machine with their drives; every unknown it is given has a column, whether or not it is estimated.
 
     `runs`: the machine of each run, with other gains or loads; a gain of the first machine changes in proportion in all of them.
+    `longest_delay` (s) of measurements, of which its simulation keeps the states.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class DriveGroup:
             for key in ("kp", "kd", "limit", "zero", "command_delay", "measurement_delay", *LOAD)
         }
         ki = np.array([[by[c].constant("ki") if by[c].integrates else 0.0 for c in self.joints] for by in laws])
-        late = max(float(constants["measurement_delay"].max()), LONGEST_DELAY if aged else 0.0)
+        self.longest_delay = late = max(float(constants["measurement_delay"].max()), LONGEST_DELAY if aged else 0.0)
         self._runs = []
         for r, one in enumerate(machines, 1):
             own = {key: x[r] for key, x in constants.items()}

@@ -129,8 +129,10 @@ class DriveProblem:
         return float((r**2).sum() + z @ z)
 
     def allowed(self, z: Array) -> bool:
-        """Whether dry friction resists motion at every position that the log visits, either way and at any speed."""
+        """Whether dry friction resists motion at every position that the log visits, either way and at any speed, and delays are kept."""
         x = dict(zip([(u.key, u.joints[0]) for u in self.unknowns], self.values(z).tolist(), strict=True))
+        if any(value > self.group.longest_delay for (key, _), value in x.items() if key == "measurement_delay"):
+            return False
         for joint in self.group.joints:
             if ("coulomb", joint) not in x:
                 continue

@@ -3,6 +3,9 @@
 The covariance of e between samples Δt apart is s² ((1 − w) exp(−|Δt|/τ) + w δ). τ and w are those of the largest marginal likelihood on a
 grid, in which the parameters are integrated out by their linearisation, and s² follows from the residuals (a step of expectation
 maximisation). So standard deviations are those of coloured residuals, and a slow error of an encoder costs the evidence that it looks like.
+
+Every linearisation has its own noise, and data that contradict a bound leave the others where they have them: no cost falls from step to
+step, by which those of :mod:`veridyn.inference.search` are damped, so that these are taken as they are, until none is left.
 """
 
 from __future__ import annotations
