@@ -98,6 +98,11 @@ def _steady(x: Array) -> bool:
     return float(np.mean(np.abs(steps - usual) <= EVEN_SPREAD * usual)) >= EVEN_STEPS
 
 
+def clock_of(seen: Survey, rate: float | None = None) -> str:
+    """The column of times of a log; "" where its channels have clocks of their own, or it has a rate instead."""
+    return "" if seen.clocks or rate is not None else time_column(seen.columns)
+
+
 def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str]) -> tuple[str, str]:
     """The clock's unit, by the header or by its numbers, and a comment that says so."""
     if units.get(time):
@@ -111,29 +116,6 @@ def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str])
             return unit, " # unit guessed: its numbers are then dates of this century"
     unit = next((unit for unit, seconds in UNIT_SECONDS.items() if step * seconds < LONGEST_STEP), "ns")
     return unit, f" # unit guessed: a step of {step:.4g}"
-
-
-def time_lines(
-    time: str,
-    columns: Mapping[str, Array],
-    units: Mapping[str, str],
-    has_header: bool,
-    decimal: str = ".",
-    rate: float | None = None,
-) -> list[str]:
-    """How a table is read: its clock or its rate, its decimal mark, and the names of columns where the file has none."""
-    if rate is not None:
-        lines = [f"  rate: {rate:g} # samples a second: the log has no clock"]
-    elif not time:
-        lines = ["  rate: # the log has no clock: write how many samples a second were recorded"]
-    else:
-        unit, why = time_unit(time, columns, units)
-        lines = [f"  time: {flow(f'{time} [{unit}]')}{why}"]
-    if decimal != ".":
-        lines.append(f'  decimal: "{decimal}"')
-    if not has_header:
-        lines.append(f"  header: [{', '.join(columns)}] # the file has none; call the columns what they are")
-    return lines
 
 
 @dataclass(frozen=True)
@@ -153,6 +135,12 @@ class LogTable:
     columns: Mapping[str, Array]
     units: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def table_of(seen: Survey, rate: float | None = None) -> LogTable:
+    """The columns of a log without its clock."""
+    clock = clock_of(seen, rate)
+    return LogTable({n: x for n, x in seen.columns.items() if n != clock}, seen.units, seen.texts)
 
 
 def unit_fits(given: str, unit: str) -> bool:
@@ -231,9 +219,7 @@ def guesses_by_file(machine: Machine, file: str, table: LogTable) -> list[Guess]
 
 def position_guesses(machine: Machine, seen: Survey, kind: str = "q") -> list[Guess]:
     """Which columns of a log hold positions of the machine's coordinates, or their forces with `kind` "force"."""
-    time = "" if seen.clocks else time_column(seen.columns)
-    columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in guesses(machine, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith(f"{kind}.")]
+    return [g for g in guesses(machine, table_of(seen)) if g.channel.startswith(f"{kind}.")]
 
 
 def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:

@@ -32,9 +32,10 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import uncertain
 from veridyn.observe.car.system import NEEDED
 from veridyn.signals.drive import CHANNELS
-from veridyn.studies.config.guessing import Guess, time_column, time_lines, time_unit, unit_fits
+from veridyn.studies.config.guessing import Guess, clock_of, table_of, time_unit, unit_fits
 from veridyn.studies.config.several_logs import refuse_other_columns
-from veridyn.studies.config.template import beside, check_missing, column_lines, head_lines, study_name, wrapped
+from veridyn.studies.config.study_lines import as_file, beside, head_lines, log_lines, time_lines
+from veridyn.studies.config.template import check_missing
 from veridyn.studies.config.text import flow
 
 # Words that say what a column measures, by the unit of a sensor's output; the first that fits.
@@ -105,8 +106,7 @@ class _Output:
 def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate: float | None = None) -> str:
     """The text of a study file beside which machine and log are found; comments say what was guessed and what may be changed."""
     seen = survey(log)
-    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
-    left = {n: x for n, x in seen.columns.items() if n != time}
+    time, left = clock_of(seen, rate), table_of(seen, rate).columns
     system = natural_system(machine)
     table = readout(system)
     guesses = _guesses(_outputs(table), left, seen.units)
@@ -115,29 +115,18 @@ def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate:
     missing = [i.name for i in machine.sensors if not found.issuperset(i.channels(machine.dimension))]
     whole = [g for g in guesses if _sensor(machine, g.channel).name not in missing]
     without = missing if whole else []
-    lines = [
-        *head_lines(f"An observer of '{machine.name}'", "observe", study_name(machine, "observation"), study),
-        f"model: {{file: {flow(beside(file, study))}}}",
-    ]
+    lines = head_lines("An observer of '{}'", "observe", machine, study, file, otherwise="observation")
     if without:
         lines.append(f"without: {flow(without)} # guessed: sensors of the mechanism that have no column here")
-    lines += [
-        "",
-        "log:",
-        f"  file: {flow(beside(log, study))}",
-        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal, rate)),
-    ]
     shown = [*whole, *loads]
     check_missing({g.column: left[g.column] for g in shown}, log.name, together=False)
-    lines.append(
-        "  columns: # output of a sensor, or a force that is known: column [unit]" if shown else "  columns: {}"
+    lines += log_lines(
+        [f"  file: {flow(beside(log, study))}", *time_lines(seen, time, rate)],
+        shown,
+        () if whole else table.names,
+        left=[n for n in left if n not in {g.column for g in shown}],
+        of="output of a sensor, or a force that is known: column [unit]",
     )
-    lines += column_lines(shown)
-    if not whole:
-        lines += wrapped("    # not found, and needed: ", list(table.names))
-    unused = [n for n in left if n not in {g.column for g in shown}]
-    if unused:
-        lines += wrapped("    # columns not used: ", unused)
     first = _first(machine, whole, left)
     names = independent(system, position(system), tuple(first))
     lines += _filter(machine, {g.channel for g in loads}, names)
@@ -153,7 +142,7 @@ def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate:
         f"settle: {settle:.3g} # s at the beginning that the figures leave out: guessed, {100.0 * SETTLE_SHARE:.0f} % of the log",
         "# accept: {nis: [0.8, 1.2], share_white: 1} # exit code 1 where a limit is missed",
     ]
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def _sensor(machine: Machine, channel: str) -> Sensor:
@@ -333,7 +322,7 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
         hint = "Write a study of each; parts of one log stand under log.files."
         raise FileError(what, where="logs", expected=most, found=names, hint=hint, source=file.name)
     seen = every[0]
-    time = "" if seen.clocks else time_column(seen.columns)
+    time = clock_of(seen)
     found = _car_guesses(seen, time)
     refuse_other_columns(every, [g.column for g in found] + ([time] if time else []))
     has, left_out = {g.channel for g in found}, "all of it" if len(logs) > 1 else "its first 70 %"
@@ -342,19 +331,19 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
     missing += [] if has & {*sensors} else [" or ".join(sensors)]
     left = [n for n in seen.columns if n != time and n not in {g.column for g in found}]
     lines = [
-        *head_lines(f"A study of the car '{car.name}'", wanted, study_name(car, "drive"), study),
-        f"model: {{file: {flow(beside(file, study))}, formulation: single_track}}",
-        "",
-        "log:",
-        f"  file: {flow(beside(logs[0], study))}",
-        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal)),
-        "  # rate: 25 # Hz of the samples that are used; that of the log if left out",
-        "  columns: # channel: column [unit]; x forward, y left, z up, steering positive to the left"
-        if found
-        else "  columns: {} # channel: column [unit]",
-        *column_lines(found),
-        *(wrapped("    # not found, and needed: ", missing) if missing else []),
-        *(wrapped("    # columns not used: ", left) if left else []),
+        *head_lines("A study of the car '{}'", wanted, car, study, file, otherwise="drive"),
+        "  formulation: single_track",
+        *log_lines(
+            [
+                f"  file: {flow(beside(logs[0], study))}",
+                *time_lines(seen, time),
+                "  # rate: 25 # Hz of the samples that are used; that of the log if left out",
+            ],
+            found,
+            missing,
+            left=left,
+            of="channel: column [unit]; x forward, y left, z up, steering positive to the left",
+        ),
         "",
         *(
             [f"validation: {flow(beside(logs[1], study))} # guessed: the second of the drives judges"]
@@ -369,7 +358,7 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
     ]
     if wanted == "observe":
         lines.append("virtual: [sideslip, front_force, rear_force] # unmeasured quantities")
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def _car_guesses(seen: Survey, time: str) -> list[Guess]:
