@@ -37,7 +37,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.conditioning import derivative
-from veridyn.studies.config.excite import DriveExciteSection
+from veridyn.studies.config.excite_drives import DriveExciteSection
 from veridyn.studies.config.guessing import (
     COMMANDED,
     DEGREES_FROM,
@@ -377,10 +377,10 @@ def _with_units(machine: Machine, table: LogTable, found: Sequence[tuple[str, st
     degrees = beyond > IN_DEGREES * len(size)
     out = []
     for channel, column, why, c in found:
-        unit, because = unit_guess("q", machine.kinds[c] == "turning", np.zeros(0), table.units.get(column, ""))
-        if because and degrees and c in size:
-            unit, because = "deg", f"unit guessed: {beyond} joints go beyond {DEGREES_FROM:g}"
-        out.append(Guess(channel, column, unit, "; ".join(w for w in (why, because) if w)))
+        unit = unit_guess("q", machine.kinds[c] == "turning", np.zeros(0), table.units.get(column, ""))
+        if unit[1] and degrees and c in size:
+            unit = "deg", f"unit guessed: {beyond} joints go beyond {DEGREES_FROM:g}"
+        out.append(Guess.of(channel, column, why, unit))
     return out
 
 

@@ -127,6 +127,11 @@ class Guess:
     unit: str
     why: str
 
+    @classmethod
+    def of(cls, channel: str, column: str, why: str, unit: tuple[str, str]) -> Guess:
+        """The same of a unit with the reason for it."""
+        return cls(channel, column, unit[0], "; ".join(w for w in (why, unit[1]) if w))
+
 
 @dataclass(frozen=True, eq=False)
 class LogTable:
@@ -202,8 +207,8 @@ def guesses(machine: Machine, table: LogTable) -> list[Guess]:
                 why += f"; of the joint and not of {' and '.join(motor_channels(machine, c, kind))}"
             elif kind in ("q", "force") and _is_motor(column):
                 why += "; of a motor, it seems: name its gear under model: transmission"
-            unit, because = unit_guess(kind, turns == "turning", columns[column], table.units.get(column, ""))
-            found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
+            unit = unit_guess(kind, turns == "turning", columns[column], table.units.get(column, ""))
+            found.append(Guess.of(f"{kind}.{c}", column, why, unit))
     return [*found, *_passive(machine, table), *_base(machine, table)]
 
 
@@ -280,10 +285,8 @@ def _of_motors(machine: Machine, kind: str, names: Sequence[str], table: LogTabl
         if picked is None:
             return []
         column, why = picked
-        given = table.units.get(column, "")
-        unit = given or UNITS[kind][0]
-        why = "; ".join(w for w in (why and f"of a motor, {why}", "" if given else "unit guessed") if w)
-        out.append(Guess(f"{kind}_motor.{motor}", column, unit, why))
+        unit = unit_guess(kind, True, np.zeros(0), table.units.get(column, ""))
+        out.append(Guess.of(f"{kind}_motor.{motor}", column, why and f"of a motor, {why}", unit))
     return out
 
 

@@ -72,21 +72,24 @@ def guessed_limits(machine: Machine, model: Path) -> tuple[JointGuess, ...]:
 
 
 def _guess(name: str, kind: str, limit: UrdfLimits, home: float) -> JointGuess:
-    guessed = ["acceleration"]
-    low, high = limit.lower, limit.upper
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        reach = LARGEST_HALF_RANGE if limit != UrdfLimits() else HALF_RANGE
-        low, high = home - reach[kind], home + reach[kind]
-        guessed.append("range")
-    elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
-        middle = min(max(home, low + LARGEST_HALF_RANGE[kind]), high - LARGEST_HALF_RANGE[kind])
-        low, high = middle - LARGEST_HALF_RANGE[kind], middle + LARGEST_HALF_RANGE[kind]
-        guessed.append("range")
+    low, high, wide = _range(kind, limit, home, LARGEST_HALF_RANGE if limit != UrdfLimits() else HALF_RANGE)
+    guessed = ["acceleration", *(["range"] if wide else [])]
     speed = limit.velocity
     if not 0.0 < speed <= LARGEST_SPEED[kind]:
         speed = LARGEST_SPEED[kind]
         guessed.append("speed")
     return JointGuess(name, kind, low, high, speed, speed / RAMP, tuple(guessed))
+
+
+def _range(kind: str, limit: UrdfLimits, home: float, reach: Mapping[str, float]) -> tuple[float, float, bool]:
+    """The range of a file where it can be meant, and whether it is guessed: so far about home, or the part of a wide one that is near."""
+    low, high, largest = limit.lower, limit.upper, LARGEST_HALF_RANGE[kind]
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return home - reach[kind], home + reach[kind], True
+    if high - low <= 2.0 * largest:
+        return low, high, False
+    middle = min(max(home, low + largest), high - largest)
+    return middle - largest, middle + largest, True
 
 
 def guessed_efforts(machine: Machine, model: Path) -> tuple[dict[str, float], dict[str, float]]:
@@ -267,15 +270,9 @@ def drive_limit_lines(machine: Machine, model: Path) -> list[str]:
     lines = []
     for c in machine.coordinates:
         own, kind = given.get(c, UrdfLimits()), machine.kinds[c]
-        low, high, guessed = own.lower, own.upper, []
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            low, high = -HALF_RANGE[kind], HALF_RANGE[kind]
-            guessed.append("range")
-        elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
-            low, high = -LARGEST_HALF_RANGE[kind], LARGEST_HALF_RANGE[kind]
-            guessed.append("range")
+        low, high, wide = _range(kind, own, 0.0, HALF_RANGE)
         speed = own.velocity if 0.0 < own.velocity < CAREFUL_SPEED[kind] else CAREFUL_SPEED[kind]
-        guessed += ["speed"] if speed != own.velocity else []
+        guessed = ["range"] * wide + ["speed"] * (speed != own.velocity)
         force = f", force: {own.effort:g}" if np.isfinite(own.effort) and own.effort > 0.0 else ""
         notes = [f"guessed: {', '.join(guessed)}"] if guessed else []
         notes += [] if force else ["no limit of force is known; write force: …"]

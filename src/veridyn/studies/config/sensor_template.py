@@ -11,7 +11,7 @@ not guessed: the checks of the study find a steering or sides that are the wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -94,13 +94,16 @@ USUAL_SIZES: Mapping[str, tuple[tuple[str, float], ...]] = {
 
 @dataclass(frozen=True)
 class _Output:
-    """One output of a sensor: its name, unit and deviation, the words it may be called, and its axis."""
+    """One output of a sensor, or a channel: its name, unit and deviation, the words it may be called, and its axis."""
 
     name: str
     unit: str
     sigma: float
     called: tuple[str, ...]
     axis: str
+
+
+_Test = Callable[[str, _Output], str | None]  # of a column and an output: what speaks for them to belong together
 
 
 def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate: float | None = None) -> str:
@@ -160,29 +163,36 @@ def _outputs(table: Readout) -> list[_Output]:
 
 
 def _guesses(outputs: Sequence[_Output], columns: Mapping[str, Array], units: Mapping[str, str]) -> list[Guess]:
-    """The surest first: a column is given away once."""
-    found: dict[str, tuple[str, str]] = {}
+    """The outputs of sensors with their columns; where one of each is left, they belong together."""
     free = [c for c in columns if any(unit_fits(units.get(c, ""), o.unit) for o in outputs)]
-    for test in (_is_it, _has_its_name, _has_its_coordinate, _measures_it):
-        for o in outputs:
-            if o.name in found:
-                continue
-            fits = [(c, why) for c in free if unit_fits(units.get(c, ""), o.unit) and (why := test(c, o)) is not None]
-            rivals = [p for p in outputs if p.name not in found and p is not o and test is _measures_it]
-            rivals = [p for p in rivals if any(test(c, p) is not None for c, _ in fits)]
-            if len(fits) == 1 and not rivals:
-                found[o.name] = fits[0]
-                free.remove(fits[0][0])
+    found = _matched(outputs, free, units, (_is_it, _has_its_name, _has_its_coordinate), _measures_it)
     open_ = [o for o in outputs if o.name not in found]
     if len(open_) == len(free) == 1 and unit_fits(units.get(free[0], ""), open_[0].unit):
         found[open_[0].name] = free[0], "guessed: the only one left"
-    made = []
-    for o in outputs:
-        if o.name in found:
-            column, why = found[o.name]
-            unit, because = _unit(o, columns[column], units.get(column, ""))
-            made.append(Guess(o.name, column, unit, "; ".join(w for w in (why, because) if w)))
-    return made
+    made = [(o, *found[o.name]) for o in outputs if o.name in found]
+    return [Guess.of(o.name, column, why, _unit(o, columns[column], units.get(column, ""))) for o, column, why in made]
+
+
+def _matched(
+    outputs: Sequence[_Output],
+    free: list[str],
+    units: Mapping[str, str],
+    tests: Sequence[_Test],
+    last: _Test | None = None,
+) -> dict[str, tuple[str, str]]:
+    """Name of an output → its column of those that are `free`, and why; by the surest test first, where one column alone passes it.
+
+    A column is given away once. By the `last` test it is none's where it could be that of another output too.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for test in (*tests, *([last] if last is not None else [])):
+        for o in (o for o in outputs if o.name not in found):
+            fits = [(c, why) for c in free if unit_fits(units.get(c, ""), o.unit) and (why := test(c, o)) is not None]
+            others = [p for p in outputs if test is last and p is not o and p.name not in found]
+            if len(fits) == 1 and all(test(fits[0][0], p) is None for p in others):
+                found[o.name] = fits[0]
+                free.remove(fits[0][0])
+    return found
 
 
 def _words(name: str) -> list[str]:
@@ -362,26 +372,23 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
 
 
 def _car_guesses(seen: Survey, time: str) -> list[Guess]:
-    """Channels with their columns: a name that is the channel's own first, then one that it may have; a column is given away once."""
+    """Channels with their columns: a name that is the channel's own first, then one that it may have."""
+    outputs = [_Output(channel, unit, 0.0, OTHER_NAMES.get(channel, ()), "") for channel, unit in CHANNELS.items()]
     free = [n for n in seen.columns if n != time]
-    found: dict[str, tuple[str, str]] = {}
-    for names, why in (({n: (n,) for n in CHANNELS}, ""), (OTHER_NAMES, "guessed by its name")):
-        for channel, unit in CHANNELS.items():
-            if channel in found:
-                continue
-            fits = [
-                c for c in free if _joined_words(c) in names.get(channel, ()) and unit_fits(seen.units.get(c, ""), unit)
-            ]
-            if len(fits) == 1:
-                found[channel] = fits[0], why
-                free.remove(fits[0])
-    made = []
-    for channel in CHANNELS:
-        if channel in found:
-            column, why = found[channel]
-            unit, because = _car_unit(channel, seen.columns[column], seen.units.get(column, ""))
-            made.append(Guess(channel, column, unit, "; ".join(w for w in (why, because) if w)))
-    return made
+    found = _matched(outputs, free, seen.units, (_is_channel, _may_be_channel))
+    made = [(o, *found[o.name]) for o in outputs if o.name in found]
+    return [
+        Guess.of(o.name, column, why, _car_unit(o.name, seen.columns[column], seen.units.get(column, "")))
+        for o, column, why in made
+    ]
+
+
+def _is_channel(column: str, o: _Output) -> str | None:
+    return "" if _joined_words(column) == o.name else None
+
+
+def _may_be_channel(column: str, o: _Output) -> str | None:
+    return "guessed by its name" if _joined_words(column) in o.called else None
 
 
 def _joined_words(column: str) -> str:
