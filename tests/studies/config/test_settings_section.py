@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -60,6 +60,7 @@ class Grinder(Settings):
     mode: Literal["fast", "slow"] | Literal["off"] = "fast"
     by_name: Mapping[str, float] | None = None
     span: tuple[float, float] = (0.0, 1.0)
+    beans: Sequence[str] = ()
     motor: object = None
 
 
@@ -84,15 +85,31 @@ def test_the_meanings_of_settings_are_those_of_the_docstring() -> None:
 
 
 def test_keys_stand_in_the_order_that_is_asked_for() -> None:
-    order = ["name", "fineness", "portions", "filters", "until", "share", "by_name", "span", "motor", "mode"]
+    order = ["name", "fineness", "portions", "filters", "until", "share", "by_name", "span", "beans", "motor", "mode"]
     assert list(GrinderSection.model_fields) == order
 
 
 def test_the_object_is_made_from_the_keys_and_defaults_are_those_of_the_class() -> None:
     assert made().settings(motor=None) == Grinder()
-    section = made(fineness="1/2", portions=3, until=4, share=0.5, mode="off", by_name={"a": "pi/2"}, span=[1, 2])
+    section = made(
+        fineness="1/2",
+        portions=3,
+        until=4,
+        share=0.5,
+        mode="off",
+        by_name={"a": "pi/2"},
+        span=[1, 2],
+        beans=["x", "y", "z"],
+    )
     wanted = Grinder(
-        fineness=0.5, cups=3, until=4.0, share=0.5, mode="off", by_name={"a": math.pi / 2}, span=(1.0, 2.0)
+        fineness=0.5,
+        cups=3,
+        until=4.0,
+        share=0.5,
+        mode="off",
+        by_name={"a": math.pi / 2},
+        span=(1.0, 2.0),
+        beans=("x", "y", "z"),
     )
     assert section.settings(motor=None) == wanted
     assert made(share=None).settings(motor=None).share is None

@@ -106,7 +106,9 @@ def _annotation(hint: Any) -> Any:
         return Union[tuple([*others, literal[tuple(words)]] if words else others)]  # noqa: UP007
     if origin in (Mapping, dict):
         return dict[args[0], _annotation(args[1])]
-    if origin in (tuple, Sequence):
+    if origin is Sequence:
+        return tuple[_annotation(args[0]), ...]
+    if origin is tuple:
         return tuple[tuple(arg if arg is Ellipsis else _annotation(arg) for arg in args)]
     return hint
 
