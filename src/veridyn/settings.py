@@ -91,6 +91,11 @@ def between(low: float, high: float) -> Interval:
     return Interval(low, high, True, True)
 
 
+def from_to(low: float, high: float) -> Interval:
+    """low ≤ x ≤ high."""
+    return Interval(low, high)
+
+
 @dataclass(frozen=True)
 class Rule:
     """A constraint that no type states: whether a value passes, and what to print as expected."""

@@ -43,7 +43,7 @@ from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result, fingerprint, new_run, parameter_rows
-from veridyn.studies.run.identify import pipeline_of
+from veridyn.studies.run.identify import pipeline_of, preparation_of
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.recordings import Recordings, margin_of, with_margin
 
@@ -218,9 +218,9 @@ def identification_session(
         if study.estimator.name == "wls"
         else (f"the study asks for {study.estimator.name}: veridyn identify runs that",)
     )
-    numbers = study.signals.rate != "auto" and study.signals.lowpass != "auto" and study.sampling.decimate != "auto"
-    if source is not None and not numbers:
-        at = ("signals", "rate" if study.signals.rate == "auto" else "lowpass")
+    how = preparation_of(study)
+    if source is not None and (how.rate is None or "auto" in (how.lowpass, how.decimate)):
+        at = ("signals", "rate" if how.rate is None else "lowpass")
         what = "samples that arrive cannot be waited for to choose this."
         hint = "Set signals.rate, signals.lowpass and sampling.decimate; a replay of the log tells which."
         raise loaded.error_at(at, what, "numbers", "auto", hint)

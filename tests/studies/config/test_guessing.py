@@ -22,7 +22,6 @@ from veridyn.studies.config.guessing import (
     name_words,
     rotor_lines,
     time_column,
-    time_lines,
     time_unit,
     urdf_transmissions,
     wrench_columns,
@@ -57,16 +56,6 @@ def test_the_unit_of_a_clock_by_its_step_or_by_its_date(unit: str, seconds: floa
     stamps = np.round((start + np.arange(N) / rate) / seconds, 9)
     assert time_unit("time", {"time": stamps}, {})[0] == unit
     assert time_unit("time", {"time": stamps}, {"time": "min"}) == ("min", "")
-
-
-def test_a_table_without_a_clock_asks_for_its_rate() -> None:
-    (line,) = time_lines("", {"a": X}, {}, True)
-    assert line.startswith("  rate: # the log has no clock: write how many samples a second")
-    assert time_lines("", {"a": X}, {}, False, ",", 500.0) == [
-        "  rate: 500 # samples a second: the log has no clock",
-        '  decimal: ","',
-        "  header: [a] # the file has none; call the columns what they are",
-    ]
 
 
 def arm(names: list[str], transmission: Transmission | None = None) -> Machine:

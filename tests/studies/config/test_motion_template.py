@@ -12,9 +12,11 @@ import pytest
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
+from veridyn.files.yaml_reader import plain_yaml
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.studies.config.motion_template import (
+    drive_limit_lines,
     excite_template,
     force_sizes,
     guessed_efforts,
@@ -61,6 +63,31 @@ def test_what_the_file_says_is_kept_where_it_can_be_meant(tmp_path: Path) -> Non
     assert (slide.low, slide.high, slide.speed, slide.acceleration) == pytest.approx((0.0, 0.04, 0.2, 0.8))
     usable, rest = guessed_efforts(load_urdf(file), file)
     assert usable == {"j1": 40.0, "j2": 1000.0, "j4": 100.0} and rest == {"j3": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("limit", "within"),
+    [
+        ((2.0, 12.0), (2.0, 2.0 + 2 * np.pi)),
+        ((-10.0, 10.0), (-np.pi, np.pi)),
+        ((-1.0, 0.5), (-1.0, 0.5)),
+        (None, (-1.0, 1.0)),
+    ],
+)
+def test_commands_stay_within_the_range_of_the_file(
+    limit: tuple[float, float] | None, within: tuple[float, float], tmp_path: Path
+) -> None:
+    text = "" if limit is None else f'<limit lower="{limit[0]}" upper="{limit[1]}" velocity="1" effort="2"/>'
+    kind = "continuous" if limit is None else "revolute"
+    file = tmp_path / "one.urdf"
+    file.write_text(
+        f'<robot name="one"><link name="a"/><link name="b"/><joint name="j" type="{kind}"><parent link="a"/><child link="b"/>'
+        f"{text}</joint></robot>"
+    )
+    (line,) = drive_limit_lines(load_urdf(file, "fixed", impossible="keep"), file)
+    found = plain_yaml(line, "line").values["j"]["range"]
+    assert found == pytest.approx(within, abs=5e-4)  # printed with four digits
+    assert ("guessed: range" in line) == (limit != (-1.0, 0.5))
 
 
 def test_machines_with_loops_move_about_the_pose_they_are_assembled_in() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -13,16 +13,14 @@ import pytest
 from pydantic import ValidationError
 
 import veridyn.studies.config as config
-from veridyn.identify.regression.sampling_rule import SamplingRule
 from veridyn.mechanics.system.simulation import BaseState
 from veridyn.model.elements.element import LawTable
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.settings import Settings, above, at_least, between, descriptions
-from veridyn.signals.motion import Signals
 from veridyn.simulate.imperfection import Imperfection
-from veridyn.studies.config.identify import SamplingSettings, SignalSettings, TableLawSettings
+from veridyn.studies.config.identify import TableLawSettings
 from veridyn.studies.config.observe import FilterSettings, ProcessNoiseSettings
 from veridyn.studies.config.settings_section import SettingsSection, section_of
 from veridyn.studies.config.simulate import BaseSettings, SensorSettings
@@ -60,6 +58,7 @@ class Grinder(Settings):
     mode: Literal["fast", "slow"] | Literal["off"] = "fast"
     by_name: Mapping[str, float] | None = None
     span: tuple[float, float] = (0.0, 1.0)
+    beans: Sequence[str] = ()
     motor: object = None
 
 
@@ -84,15 +83,39 @@ def test_the_meanings_of_settings_are_those_of_the_docstring() -> None:
 
 
 def test_keys_stand_in_the_order_that_is_asked_for() -> None:
-    order = ["name", "fineness", "portions", "filters", "until", "share", "by_name", "span", "motor", "mode"]
+    order = ["name", "fineness", "portions", "filters", "until", "share", "by_name", "span", "beans", "motor", "mode"]
     assert list(GrinderSection.model_fields) == order
+
+
+class FilterOnly(section_of(Grinder, "filters", called={"filters": "cups"})):
+    """A key that is called as another setting."""
+
+
+def test_a_key_may_be_called_as_another_setting() -> None:
+    assert FilterOnly.model_validate({"cups": 3}).given() == {"filters": 3}
 
 
 def test_the_object_is_made_from_the_keys_and_defaults_are_those_of_the_class() -> None:
     assert made().settings(motor=None) == Grinder()
-    section = made(fineness="1/2", portions=3, until=4, share=0.5, mode="off", by_name={"a": "pi/2"}, span=[1, 2])
+    section = made(
+        fineness="1/2",
+        portions=3,
+        until=4,
+        share=0.5,
+        mode="off",
+        by_name={"a": "pi/2"},
+        span=[1, 2],
+        beans=["x", "y", "z"],
+    )
     wanted = Grinder(
-        fineness=0.5, cups=3, until=4.0, share=0.5, mode="off", by_name={"a": math.pi / 2}, span=(1.0, 2.0)
+        fineness=0.5,
+        cups=3,
+        until=4.0,
+        share=0.5,
+        mode="off",
+        by_name={"a": math.pi / 2},
+        span=(1.0, 2.0),
+        beans=("x", "y", "z"),
     )
     assert section.settings(motor=None) == wanted
     assert made(share=None).settings(motor=None).share is None
@@ -137,8 +160,6 @@ def test_every_key_has_a_meaning_and_a_kind_of_its_own(section: type[StudySectio
 # whose default differs on purpose, as the file has a word of its own for what it leaves to be chosen.
 STATED_AGAIN: list[tuple[type[StudySection], type, dict[str, Any]]] = [
     (SensorSettings, Imperfection, {}),
-    (SignalSettings, Signals, {"rate": "auto"}),
-    (SamplingSettings, SamplingRule, {"filter": "same"}),
     (ProcessNoiseSettings, ProcessNoise, dict.fromkeys(("force", "acceleration", "position"))),
     (FilterSettings, Filter, {"horizon": None}),
     (FilterSettings, ObserveSettings, {"step": 0.01}),

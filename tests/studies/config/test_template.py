@@ -14,7 +14,7 @@ from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
-from veridyn.studies.config.template import shortened, template
+from veridyn.studies.config.template import template
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import study_machine
 
@@ -198,12 +198,6 @@ def test_joints_without_a_column_are_locked_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     moved, text = written(tmp_path / "b", "t,q1,q2,a,qd1,qd2,b,tau1,tau2,tau3")  # its force is measured: it moves
     assert not moved.model.lock and "# not found, and needed: q.q3" in text
-
-
-def test_patterns_stand_for_names_with_one_first_word() -> None:
-    names = ["wheel_left", "wheel_right", "head_1", "lift"]
-    assert shortened(names, ["arm_1"]) == ["wheel_*", "head_1", "lift"]
-    assert shortened(names, ["wheel_back"]) == names
 
 
 def test_a_log_of_next_to_nothing_is_refused_and_gaps_are_cut(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import veridyn as vd
 from veridyn.cli.app import app
 from veridyn.files.machine.load import load_model
-from veridyn.studies.config.excite import DriveExciteFile
+from veridyn.studies.config.excite_drives import DriveExciteFile
 from veridyn.studies.config.study import load_study
 
 STUDY = f"""veridyn: 1

@@ -36,7 +36,8 @@ from veridyn.identify.friction_terms import TERMS
 from veridyn.identify.pipeline.estimation import estimated
 from veridyn.identify.pipeline.held_out import HeldOutCheck, held_out_check
 from veridyn.identify.pipeline.loop_closing import Closing, closing
-from veridyn.identify.pipeline.preparation import Preparation, PreparedLogs
+from veridyn.identify.pipeline.preparation import Preparation
+from veridyn.identify.pipeline.prepared_logs import PreparedLogs
 from veridyn.identify.pipeline.recording import RecordedMotion, Recording, plain, split, warn_of_rest, wrong_speed
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones

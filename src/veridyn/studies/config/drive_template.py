@@ -37,33 +37,36 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.conditioning import derivative
+from veridyn.studies.config.excite_drives import DriveExciteSection
 from veridyn.studies.config.guessing import (
     COMMANDED,
     DEGREES_FROM,
     Guess,
     LogTable,
+    clock_of,
     guesses,
     joint_numbers,
     kind_of,
     named_by_file,
     pick,
-    time_column,
-    time_lines,
+    table_of,
     time_unit,
     unit_guess,
 )
+from veridyn.studies.config.identify_sections import DrivesAccept, DrivesSection
 from veridyn.studies.config.motion_template import drive_limit_lines
 from veridyn.studies.config.several_logs import refuse_other_columns
-from veridyn.studies.config.template import (
+from veridyn.studies.config.study_lines import (
+    as_file,
     beside,
-    check_missing,
-    column_lines,
     head_lines,
+    key_lines,
     lock_lines,
-    study_name,
+    log_lines,
+    time_lines,
     urdf_lines,
-    wrapped,
 )
+from veridyn.studies.config.template import check_missing
 from veridyn.studies.config.text import flow
 
 FITTED = 0.7  # of a log; the rest is held out
@@ -94,7 +97,7 @@ def is_drive_log(machine: Machine, seen: Survey) -> bool:
     """Whether commands and positions of joints are recorded and no forces of them, of a machine whose drives can be identified."""
     if machine.closed or machine.car is not None or machine.formulation != "tree":
         return False
-    table = _table(seen, None)
+    table = table_of(seen)
     found = command_guesses(machine, table)
     measured = {g.channel for g in guesses(machine, table) if "commanded, it seems" not in g.why}
     return bool(found) and not any(name.startswith(("force.", "force_motor.")) for name in measured)
@@ -115,7 +118,7 @@ def drive_template(
     """
     every, stated = [named_by_file(s) for s in ([log] if isinstance(log, Survey) else log)], gains or Gains()
     seen = every[0]
-    table = _table(seen, rate)
+    table = table_of(seen, rate)
     fixed = _on_ground(model, machine, strict)
     found = command_guesses(fixed, table)
     if not found:
@@ -129,7 +132,7 @@ def drive_template(
     led = {g.channel for g in found}
     held = tuple(c for c in fixed.coordinates if f"{COMMAND}{c}" not in led)
     moving = welded(fixed, dict.fromkeys(held, 0.0), unknown="keep") if held else fixed
-    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
+    time = clock_of(seen, rate)
     refuse_other_columns(every, [g.column for g in found] + ([time] if time else []))
     for s in every:
         missing = check_missing({g.column: s.columns[g.column] for g in found}, s.file.name)
@@ -147,19 +150,11 @@ def drive_template(
     left = [n for n in table.columns if n not in used]
     end = _end(record) if len(every) == 1 else 0.0
     lines = [
-        *head_lines(f"Drives of '{machine.name}' from commands and encoders", "identify", study_name(machine), study),
-        "",
-        "model:",
-        f"  file: {flow(beside(model, study))}",
+        *head_lines("Drives of '{}' from commands and encoders", "identify", machine, study, model),
         *_base_lines(model, machine, fixed, strict),
         *lock_lines(held, moving.coordinates, "command and position"),
         *_element_lines(moving, numbers),
-        "",
-        "log:",
-        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal, rate)),
-        "  columns: # channel: column [unit]",
-        *column_lines(found),
-        *(wrapped("    # columns not used: ", left) if left else []),
+        *log_lines(time_lines(seen, time, rate), found, left=left),
         "",
         "training: # logs to learn from",
         *(f"  - {{file: {flow(beside(s.file, study))}}}" for s in every[: max(1, len(every) - 1)]),
@@ -173,23 +168,12 @@ def drive_template(
         ),
         "drives:",
         *_gain_lines(moving, stated, numbers, why),
-        *([f"  until: {end:g} # s that are fitted; what follows is simulated on and compared"] if end else []),
-        "  commands: hold # until the next one; linear: the drive moves along the line between both",
-        *(
-            [
-                "accept: # exit code 1 where a limit is missed",
-                "  worse_than_file: 0 # held-out parts that the model file follows better",
-            ]
-            if end or len(every) > 1
-            else []
-        ),
+        *(key_lines(DrivesSection, "until", end) if end else []),
+        *key_lines(DrivesSection, "commands"),
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _table(seen: Survey, rate: float | None) -> LogTable:
-    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
-    return LogTable({n: x for n, x in seen.columns.items() if n != time}, seen.units, seen.texts)
+    if end or len(every) > 1:
+        lines += ["accept: # exit code 1 where a limit is missed", *key_lines(DrivesAccept, "worse_than_file", 0)]
+    return as_file(lines)
 
 
 def _on_ground(model: Path, machine: Machine, strict: bool) -> Machine:
@@ -323,21 +307,23 @@ def command_template(
     if complete and stated.kd is None:
         stated = Gains(kp=stated.kp, kd=0.0)
     lines = [
-        *head_lines(f"Commands for the drives of '{machine.name}'", "excite", f"{study_name(machine)}-commands", study),
-        "",
-        "model:",
-        f"  file: {flow(beside(model, study))}",
+        *head_lines("Commands for the drives of '{}'", "excite", machine, study, model, "-commands"),
         *_base_lines(model, machine, fixed, strict),
         "",
         "drives:",
-        f"  ask: {flow(list(ask))} # what is to be determined, such as [kp, armature] or [knee_drive.zero]; [] is everything",
+        *key_lines(DriveExciteSection, "ask", list(ask)),
         *_gain_lines(fixed, stated, None, "there is none yet"),
-        "  duration: 20 # s; guessed" if duration is None else f"  duration: {duration:g} # s",
-        "  sampling: 200 # commands and samples each second; guessed",
+        *key_lines(
+            DriveExciteSection,
+            "duration",
+            *(() if duration is None else (duration,)),
+            note="" if duration else "guessed",
+        ),
+        *key_lines(DriveExciteSection, "sampling", note="guessed"),
         "limits: # of position, speed and force; collisions are not checked",
         *drive_limit_lines(fixed, model),
     ]
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def command_guesses(machine: Machine, table: LogTable) -> list[Guess]:
@@ -391,10 +377,10 @@ def _with_units(machine: Machine, table: LogTable, found: Sequence[tuple[str, st
     degrees = beyond > IN_DEGREES * len(size)
     out = []
     for channel, column, why, c in found:
-        unit, because = unit_guess("q", machine.kinds[c] == "turning", np.zeros(0), table.units.get(column, ""))
-        if because and degrees and c in size:
-            unit, because = "deg", f"unit guessed: {beyond} joints go beyond {DEGREES_FROM:g}"
-        out.append(Guess(channel, column, unit, "; ".join(w for w in (why, because) if w)))
+        unit = unit_guess("q", machine.kinds[c] == "turning", np.zeros(0), table.units.get(column, ""))
+        if unit[1] and degrees and c in size:
+            unit = "deg", f"unit guessed: {beyond} joints go beyond {DEGREES_FROM:g}"
+        out.append(Guess.of(channel, column, why, unit))
     return out
 
 

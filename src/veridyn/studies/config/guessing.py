@@ -98,6 +98,11 @@ def _steady(x: Array) -> bool:
     return float(np.mean(np.abs(steps - usual) <= EVEN_SPREAD * usual)) >= EVEN_STEPS
 
 
+def clock_of(seen: Survey, rate: float | None = None) -> str:
+    """The column of times of a log; "" where its channels have clocks of their own, or it has a rate instead."""
+    return "" if seen.clocks or rate is not None else time_column(seen.columns)
+
+
 def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str]) -> tuple[str, str]:
     """The clock's unit, by the header or by its numbers, and a comment that says so."""
     if units.get(time):
@@ -113,29 +118,6 @@ def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str])
     return unit, f" # unit guessed: a step of {step:.4g}"
 
 
-def time_lines(
-    time: str,
-    columns: Mapping[str, Array],
-    units: Mapping[str, str],
-    has_header: bool,
-    decimal: str = ".",
-    rate: float | None = None,
-) -> list[str]:
-    """How a table is read: its clock or its rate, its decimal mark, and the names of columns where the file has none."""
-    if rate is not None:
-        lines = [f"  rate: {rate:g} # samples a second: the log has no clock"]
-    elif not time:
-        lines = ["  rate: # the log has no clock: write how many samples a second were recorded"]
-    else:
-        unit, why = time_unit(time, columns, units)
-        lines = [f"  time: {flow(f'{time} [{unit}]')}{why}"]
-    if decimal != ".":
-        lines.append(f'  decimal: "{decimal}"')
-    if not has_header:
-        lines.append(f"  header: [{', '.join(columns)}] # the file has none; call the columns what they are")
-    return lines
-
-
 @dataclass(frozen=True)
 class Guess:
     """Channel, column and unit, and why."""
@@ -145,6 +127,11 @@ class Guess:
     unit: str
     why: str
 
+    @classmethod
+    def of(cls, channel: str, column: str, why: str, unit: tuple[str, str]) -> Guess:
+        """The same of a unit with the reason for it."""
+        return cls(channel, column, unit[0], "; ".join(w for w in (why, unit[1]) if w))
+
 
 @dataclass(frozen=True, eq=False)
 class LogTable:
@@ -153,6 +140,12 @@ class LogTable:
     columns: Mapping[str, Array]
     units: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def table_of(seen: Survey, rate: float | None = None) -> LogTable:
+    """The columns of a log without its clock."""
+    clock = clock_of(seen, rate)
+    return LogTable({n: x for n, x in seen.columns.items() if n != clock}, seen.units, seen.texts)
 
 
 def unit_fits(given: str, unit: str) -> bool:
@@ -214,8 +207,8 @@ def guesses(machine: Machine, table: LogTable) -> list[Guess]:
                 why += f"; of the joint and not of {' and '.join(motor_channels(machine, c, kind))}"
             elif kind in ("q", "force") and _is_motor(column):
                 why += "; of a motor, it seems: name its gear under model: transmission"
-            unit, because = unit_guess(kind, turns == "turning", columns[column], table.units.get(column, ""))
-            found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
+            unit = unit_guess(kind, turns == "turning", columns[column], table.units.get(column, ""))
+            found.append(Guess.of(f"{kind}.{c}", column, why, unit))
     return [*found, *_passive(machine, table), *_base(machine, table)]
 
 
@@ -231,9 +224,7 @@ def guesses_by_file(machine: Machine, file: str, table: LogTable) -> list[Guess]
 
 def position_guesses(machine: Machine, seen: Survey, kind: str = "q") -> list[Guess]:
     """Which columns of a log hold positions of the machine's coordinates, or their forces with `kind` "force"."""
-    time = "" if seen.clocks else time_column(seen.columns)
-    columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in guesses(machine, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith(f"{kind}.")]
+    return [g for g in guesses(machine, table_of(seen)) if g.channel.startswith(f"{kind}.")]
 
 
 def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:
@@ -294,10 +285,8 @@ def _of_motors(machine: Machine, kind: str, names: Sequence[str], table: LogTabl
         if picked is None:
             return []
         column, why = picked
-        given = table.units.get(column, "")
-        unit = given or UNITS[kind][0]
-        why = "; ".join(w for w in (why and f"of a motor, {why}", "" if given else "unit guessed") if w)
-        out.append(Guess(f"{kind}_motor.{motor}", column, unit, why))
+        unit = unit_guess(kind, True, np.zeros(0), table.units.get(column, ""))
+        out.append(Guess.of(f"{kind}_motor.{motor}", column, why and f"of a motor, {why}", unit))
     return out
 
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from veridyn.errors import did_you_mean
 from veridyn.identify.essential_rule import EssentialRule
 from veridyn.identify.friction_terms import TERMS, Term
+from veridyn.identify.pipeline.preparation import Preparation
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import Formulation
 from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, RecordingSettings, ValueSettings
@@ -200,47 +201,26 @@ class ModelSettings(StudySection):
         return self
 
 
-class SignalSettings(StudySection):
+SIGNALS = ("rate", "lowpass", "order", "candidates", "derivative", "measured_rates", "trim", "interpolation")
+SAMPLING = ("filter", "filter_order", "decimate", "dead_zone", "cut")
+
+
+class SignalSettings(section_of(Preparation, *SIGNALS, own=["rate", "lowpass"])):
     """From the log to a motion."""
 
     rate: Number | Literal["auto"] = "auto"
     """Rate of the common clock, Hz; auto: that of the log."""
     lowpass: Number | Literal["auto", "none"] = "auto"
     """Cut-off of the zero-phase low-pass of positions, Hz; auto: the study proposes one from the training logs."""
-    order: int = Field(default=4, ge=1, le=12)
-    """Its order, for one pass."""
-    candidates: tuple[Number, ...] = ()
-    """Cut-offs that auto tries, Hz; from 1 to 40 % of the rate if left out."""
-    derivative: Literal["compensated", "central"] = "compensated"
-    """How rates are differentiated."""
-    measured_rates: bool = False
-    """Whether measured speeds and accelerations are used; otherwise they are only checked."""
-    trim: Number | Literal["auto"] = "auto"
-    """Seconds left out at both ends of each piece of a log, where filters know less; auto: what the low-pass takes to settle at ends
-    that are in motion, two periods of its cut-off at order 4, and nothing at ends at rest."""
-    interpolation: Literal["cubic", "linear", "pchip"] = "cubic"
-    """How channels are brought to the common clock."""
 
 
-class SamplingSettings(StudySection):
+class SamplingSettings(
+    section_of(Preparation, *SAMPLING, own=["filter"], called={"filter_order": "order", "cut": "trim"})
+):
     """From samples to equations."""
 
     filter: Number | Literal["same", "none"] = "same"
     """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions, whatever the length of the log."""
-    order: int | None = None
-    """Its order; that of the positions if left out."""
-    decimate: int | Literal["auto"] = "auto"
-    """One equation in so many is kept; auto: as many as are independent behind the filter, and four for each base parameter at least."""
-    dead_zone: Number | Literal["auto"] | dict[str, Number] = "auto"
-    """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there; auto: chosen for
-    each joint with dry friction from its speeds in the training logs; 0: none are left out."""
-    trim: int = Field(default=0, ge=0)
-    """Samples left out at both ends of each piece."""
-
-    @property
-    def by_rule(self) -> bool:
-        """Whether filter, decimation and dead zones are left to the rule."""
-        return (self.filter, self.decimate, self.dead_zone) == ("same", "auto", "auto")
 
 
 class EstimatorSettings(StudySection):

@@ -25,7 +25,7 @@ from veridyn.studies.config.identify import (
     check_encoder_study,
 )
 from veridyn.studies.config.settings_section import section_of
-from veridyn.studies.config.study import Number, StudySection
+from veridyn.studies.config.study import Number, RunName, StudySection
 
 MACHINE_PLACEHOLDER = "{machine}"  # stands for the name of a machine in a pattern of paths
 MACHINE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_. -]*$"
@@ -79,8 +79,7 @@ class FleetAccept(StudySection):
 class FleetFile(IdentifyFile):
     """Many machines of one model: each its parameters, their distribution over the fleet, and the machines that stand apart."""
 
-    name: str = Field(default="fleet", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "fleet"
     fleet: FleetSettings
     training: tuple[Recording, ...] = ()
     """Not here: the logs stand under fleet."""
@@ -148,8 +147,7 @@ class PayloadSettings(StudySection):
 class PayloadFile(IdentifyFile):
     """What a machine carries, from runs without and with it, written out as controllers take it."""
 
-    name: str = Field(default="payload", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "payload"
     payload: PayloadSettings
     training: tuple[Recording, ...] = Field(min_length=1)
     """Runs with the load."""
@@ -211,8 +209,7 @@ class DrivesAccept(StudySection):
 class DrivesFile(IdentifyFile):
     """Armature, friction, encoder zeros, delays and gains of drives from what was commanded and what encoders read."""
 
-    name: str = Field(default="drives", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "drives"
     drives: DrivesSection
     validation: tuple[Recording, ...] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
     """Other logs, whose encoders are simulated from their commands."""
@@ -259,8 +256,7 @@ class FlexibleAccept(StudySection):
 class FlexibleFile(IdentifyFile):
     """Stiffness, damping and friction of flexible joints from motor encoders and encoders or inertial sensors of the link."""
 
-    name: str = Field(default="flexible", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "flexible"
     flexible: FlexibleSection
     validation: tuple[Recording, ...] = Field(min_length=1)  # pyright: ignore[reportIncompatibleVariableOverride]
     """Logs on which the deflection is predicted."""

@@ -26,8 +26,9 @@ from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.studies.config.excite import ExciteFile, MotionSettings
 from veridyn.studies.config.guessing import rotor_lines, time_column
-from veridyn.studies.config.template import beside, head_lines, study_name, urdf_lines
+from veridyn.studies.config.study_lines import as_file, beside, head_lines, key_lines, urdf_lines
 from veridyn.studies.config.text import flow
 
 HALF_RANGE = {"turning": 1.0, "sliding": 0.1}  # rad, m: of a coordinate without a range, about where it is assembled
@@ -71,21 +72,24 @@ def guessed_limits(machine: Machine, model: Path) -> tuple[JointGuess, ...]:
 
 
 def _guess(name: str, kind: str, limit: UrdfLimits, home: float) -> JointGuess:
-    guessed = ["acceleration"]
-    low, high = limit.lower, limit.upper
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        reach = LARGEST_HALF_RANGE if limit != UrdfLimits() else HALF_RANGE
-        low, high = home - reach[kind], home + reach[kind]
-        guessed.append("range")
-    elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
-        middle = min(max(home, low + LARGEST_HALF_RANGE[kind]), high - LARGEST_HALF_RANGE[kind])
-        low, high = middle - LARGEST_HALF_RANGE[kind], middle + LARGEST_HALF_RANGE[kind]
-        guessed.append("range")
+    low, high, wide = _range(kind, limit, home, LARGEST_HALF_RANGE if limit != UrdfLimits() else HALF_RANGE)
+    guessed = ["acceleration", *(["range"] if wide else [])]
     speed = limit.velocity
     if not 0.0 < speed <= LARGEST_SPEED[kind]:
         speed = LARGEST_SPEED[kind]
         guessed.append("speed")
     return JointGuess(name, kind, low, high, speed, speed / RAMP, tuple(guessed))
+
+
+def _range(kind: str, limit: UrdfLimits, home: float, reach: Mapping[str, float]) -> tuple[float, float, bool]:
+    """The range of a file where it can be meant, and whether it is guessed: so far about home, or the part of a wide one that is near."""
+    low, high, largest = limit.lower, limit.upper, LARGEST_HALF_RANGE[kind]
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return home - reach[kind], home + reach[kind], True
+    if high - low <= 2.0 * largest:
+        return low, high, False
+    middle = min(max(home, low + largest), high - largest)
+    return middle - largest, middle + largest, True
 
 
 def guessed_efforts(machine: Machine, model: Path) -> tuple[dict[str, float], dict[str, float]]:
@@ -137,10 +141,7 @@ def excite_template(model: Path, machine: Machine, study: Path, strict: bool = F
     noise = guessed_noise(machine, force_sizes(machine, limits))
     force = {c: x for c, x in usable.items() if c in noise}
     lines = [
-        *head_lines(f"A motion that identifies '{machine.name}'", "excite", f"{study_name(machine)}-motion", study),
-        "",
-        "model:",
-        f"  file: {flow(beside(model, study))}",
+        *head_lines("A motion that identifies '{}'", "excite", machine, study, model, "-motion"),
         *(line for line in urdf_lines(model, machine, strict) if "impossible: unknown" not in line),
         *_rotors(model, machine),
         "",
@@ -153,15 +154,15 @@ def excite_template(model: Path, machine: Machine, study: Path, strict: bool = F
         *([f"  # efforts that the dry friction of the model uses up: {', '.join(rest)}"] if rest else []),
         "  # collision: {floor: 0.0, margin: 0.02} # capsules around the shapes of a URDF; without it nothing keeps bodies apart",
         "motion:",
-        "  harmonics: 5",
-        "  frequency: 0.1 # Hz; guessed",
+        *key_lines(MotionSettings, "harmonics"),
+        *key_lines(MotionSettings, "frequency", note="guessed"),
         "  # start: {joint: where it stands now, …} # the trajectory then leads there from rest",
         *_noise(noise),
         "search: {starts: 4}",
-        "rate: 100 # of the controller and the log, Hz; guessed",
-        "periods: 5",
+        *key_lines(ExciteFile, "rate", note="guessed", depth=0),
+        *key_lines(ExciteFile, "periods", 5, depth=0),
     ]
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def _rotors(model: Path, machine: Machine) -> list[str]:
@@ -196,11 +197,7 @@ def simulate_template(model: Path, machine: Machine, table: Path | None, study: 
     noise = guessed_noise(machine, force_sizes(machine, limits))
     sliding = [x.name for x in limits if x.kind == "sliding"]
     lines = [
-        *_simulate_head(machine, study),
-        "seed: 1",
-        "",
-        "model:",
-        f"  file: {flow(beside(model, study))}",
+        *head_lines("A simulated log of '{}'", "simulate", machine, study, model, "-simulated"),
         *(line for line in urdf_lines(model, machine, strict) if "impossible: unknown" not in line),
         "",
         *(_led(table, machine, limits, study)),
@@ -212,7 +209,7 @@ def simulate_template(model: Path, machine: Machine, table: Path | None, study: 
         *(f"  {flow(f'force.{c}')}: {{noise: {x:g}}}" for c, x in noise.items()),
         *([] if noise else ["  force.*: {noise: 0.1} # guessed"]),
     ]
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def simulate_mechanism_template(model: Path, machine: Machine, study: Path) -> str:
@@ -220,21 +217,14 @@ def simulate_mechanism_template(model: Path, machine: Machine, study: Path) -> s
     loads = mechanism_of(machine).loads  # with those of motors that no load stands for
     drives = [load.name for load in loads if isinstance(load, Drive)]
     lines = [
-        *_simulate_head(machine, study),
-        "seed: 1",
-        "",
-        f"model: {{file: {flow(beside(model, study))}}}",
+        *head_lines("A simulated log of '{}'", "simulate", machine, study, model, "-simulated"),
         *(["inputs:", "  formulas: # in the time t; guessed"] if drives else []),
         *(f"    {flow(name)}: 0*sin(2*pi*0.2*t)" for name in drives),
         "# start: {coordinates: {name: value}} # as the file assembles it if left out",
         f"duration: {DURATION:g} # s; guessed",
         "rate: 100 # Hz; guessed",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _simulate_head(machine: Machine, study: Path) -> list[str]:
-    return head_lines(f"A simulated log of '{machine.name}'", "simulate", f"{study_name(machine)}-simulated", study)
+    return as_file(lines)
 
 
 def _led(table: Path | None, machine: Machine, limits: tuple[JointGuess, ...], study: Path) -> list[str]:
@@ -280,15 +270,9 @@ def drive_limit_lines(machine: Machine, model: Path) -> list[str]:
     lines = []
     for c in machine.coordinates:
         own, kind = given.get(c, UrdfLimits()), machine.kinds[c]
-        low, high, guessed = own.lower, own.upper, []
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            low, high = -HALF_RANGE[kind], HALF_RANGE[kind]
-            guessed.append("range")
-        elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
-            low, high = -LARGEST_HALF_RANGE[kind], LARGEST_HALF_RANGE[kind]
-            guessed.append("range")
+        low, high, wide = _range(kind, own, 0.0, HALF_RANGE)
         speed = own.velocity if 0.0 < own.velocity < CAREFUL_SPEED[kind] else CAREFUL_SPEED[kind]
-        guessed += ["speed"] if speed != own.velocity else []
+        guessed = ["range"] * wide + ["speed"] * (speed != own.velocity)
         force = f", force: {own.effort:g}" if np.isfinite(own.effort) and own.effort > 0.0 else ""
         notes = [f"guessed: {', '.join(guessed)}"] if guessed else []
         notes += [] if force else ["no limit of force is known; write force: …"]

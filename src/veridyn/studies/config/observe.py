@@ -23,7 +23,7 @@ from veridyn.signals.drive import CHANNELS
 from veridyn.signals.pulses import PulseWheel
 from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.settings_section import section_of
-from veridyn.studies.config.study import Number, StudyFile, StudySection
+from veridyn.studies.config.study import Number, RunName, StudyFile, StudySection
 
 Size = Number | dict[str, Number]
 
@@ -218,8 +218,7 @@ class ObserveStudy(StudyFile):
 
     kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]
     """What is done."""
-    name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "observation"
     model: ObservedModelSettings
     filter: FilterSettings = FilterSettings()
     withheld: dict[str, tuple[Ends, ...]] = Field(default_factory=dict)

@@ -11,7 +11,7 @@ not guessed: the checks of the study find a steering or sides that are the wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,9 +32,10 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import uncertain
 from veridyn.observe.car.system import NEEDED
 from veridyn.signals.drive import CHANNELS
-from veridyn.studies.config.guessing import Guess, time_column, time_lines, time_unit, unit_fits
+from veridyn.studies.config.guessing import Guess, clock_of, table_of, time_unit, unit_fits
 from veridyn.studies.config.several_logs import refuse_other_columns
-from veridyn.studies.config.template import beside, check_missing, column_lines, head_lines, study_name, wrapped
+from veridyn.studies.config.study_lines import as_file, beside, head_lines, log_lines, time_lines
+from veridyn.studies.config.template import check_missing
 from veridyn.studies.config.text import flow
 
 # Words that say what a column measures, by the unit of a sensor's output; the first that fits.
@@ -93,7 +94,7 @@ USUAL_SIZES: Mapping[str, tuple[tuple[str, float], ...]] = {
 
 @dataclass(frozen=True)
 class _Output:
-    """One output of a sensor: its name, unit and deviation, the words it may be called, and its axis."""
+    """One output of a sensor, or a channel: its name, unit and deviation, the words it may be called, and its axis."""
 
     name: str
     unit: str
@@ -102,11 +103,13 @@ class _Output:
     axis: str
 
 
+_Test = Callable[[str, _Output], str | None]  # of a column and an output: what speaks for them to belong together
+
+
 def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate: float | None = None) -> str:
     """The text of a study file beside which machine and log are found; comments say what was guessed and what may be changed."""
     seen = survey(log)
-    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
-    left = {n: x for n, x in seen.columns.items() if n != time}
+    time, left = clock_of(seen, rate), table_of(seen, rate).columns
     system = natural_system(machine)
     table = readout(system)
     guesses = _guesses(_outputs(table), left, seen.units)
@@ -115,29 +118,18 @@ def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate:
     missing = [i.name for i in machine.sensors if not found.issuperset(i.channels(machine.dimension))]
     whole = [g for g in guesses if _sensor(machine, g.channel).name not in missing]
     without = missing if whole else []
-    lines = [
-        *head_lines(f"An observer of '{machine.name}'", "observe", study_name(machine, "observation"), study),
-        f"model: {{file: {flow(beside(file, study))}}}",
-    ]
+    lines = head_lines("An observer of '{}'", "observe", machine, study, file, otherwise="observation")
     if without:
         lines.append(f"without: {flow(without)} # guessed: sensors of the mechanism that have no column here")
-    lines += [
-        "",
-        "log:",
-        f"  file: {flow(beside(log, study))}",
-        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal, rate)),
-    ]
     shown = [*whole, *loads]
     check_missing({g.column: left[g.column] for g in shown}, log.name, together=False)
-    lines.append(
-        "  columns: # output of a sensor, or a force that is known: column [unit]" if shown else "  columns: {}"
+    lines += log_lines(
+        [f"  file: {flow(beside(log, study))}", *time_lines(seen, time, rate)],
+        shown,
+        () if whole else table.names,
+        left=[n for n in left if n not in {g.column for g in shown}],
+        of="output of a sensor, or a force that is known: column [unit]",
     )
-    lines += column_lines(shown)
-    if not whole:
-        lines += wrapped("    # not found, and needed: ", list(table.names))
-    unused = [n for n in left if n not in {g.column for g in shown}]
-    if unused:
-        lines += wrapped("    # columns not used: ", unused)
     first = _first(machine, whole, left)
     names = independent(system, position(system), tuple(first))
     lines += _filter(machine, {g.channel for g in loads}, names)
@@ -153,7 +145,7 @@ def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate:
         f"settle: {settle:.3g} # s at the beginning that the figures leave out: guessed, {100.0 * SETTLE_SHARE:.0f} % of the log",
         "# accept: {nis: [0.8, 1.2], share_white: 1} # exit code 1 where a limit is missed",
     ]
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def _sensor(machine: Machine, channel: str) -> Sensor:
@@ -171,29 +163,36 @@ def _outputs(table: Readout) -> list[_Output]:
 
 
 def _guesses(outputs: Sequence[_Output], columns: Mapping[str, Array], units: Mapping[str, str]) -> list[Guess]:
-    """The surest first: a column is given away once."""
-    found: dict[str, tuple[str, str]] = {}
+    """The outputs of sensors with their columns; where one of each is left, they belong together."""
     free = [c for c in columns if any(unit_fits(units.get(c, ""), o.unit) for o in outputs)]
-    for test in (_is_it, _has_its_name, _has_its_coordinate, _measures_it):
-        for o in outputs:
-            if o.name in found:
-                continue
-            fits = [(c, why) for c in free if unit_fits(units.get(c, ""), o.unit) and (why := test(c, o)) is not None]
-            rivals = [p for p in outputs if p.name not in found and p is not o and test is _measures_it]
-            rivals = [p for p in rivals if any(test(c, p) is not None for c, _ in fits)]
-            if len(fits) == 1 and not rivals:
-                found[o.name] = fits[0]
-                free.remove(fits[0][0])
+    found = _matched(outputs, free, units, (_is_it, _has_its_name, _has_its_coordinate), _measures_it)
     open_ = [o for o in outputs if o.name not in found]
     if len(open_) == len(free) == 1 and unit_fits(units.get(free[0], ""), open_[0].unit):
         found[open_[0].name] = free[0], "guessed: the only one left"
-    made = []
-    for o in outputs:
-        if o.name in found:
-            column, why = found[o.name]
-            unit, because = _unit(o, columns[column], units.get(column, ""))
-            made.append(Guess(o.name, column, unit, "; ".join(w for w in (why, because) if w)))
-    return made
+    made = [(o, *found[o.name]) for o in outputs if o.name in found]
+    return [Guess.of(o.name, column, why, _unit(o, columns[column], units.get(column, ""))) for o, column, why in made]
+
+
+def _matched(
+    outputs: Sequence[_Output],
+    free: list[str],
+    units: Mapping[str, str],
+    tests: Sequence[_Test],
+    last: _Test | None = None,
+) -> dict[str, tuple[str, str]]:
+    """Name of an output → its column of those that are `free`, and why; by the surest test first, where one column alone passes it.
+
+    A column is given away once. By the `last` test it is none's where it could be that of another output too.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for test in (*tests, *([last] if last is not None else [])):
+        for o in (o for o in outputs if o.name not in found):
+            fits = [(c, why) for c in free if unit_fits(units.get(c, ""), o.unit) and (why := test(c, o)) is not None]
+            others = [p for p in outputs if test is last and p is not o and p.name not in found]
+            if len(fits) == 1 and all(test(fits[0][0], p) is None for p in others):
+                found[o.name] = fits[0]
+                free.remove(fits[0][0])
+    return found
 
 
 def _words(name: str) -> list[str]:
@@ -333,7 +332,7 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
         hint = "Write a study of each; parts of one log stand under log.files."
         raise FileError(what, where="logs", expected=most, found=names, hint=hint, source=file.name)
     seen = every[0]
-    time = "" if seen.clocks else time_column(seen.columns)
+    time = clock_of(seen)
     found = _car_guesses(seen, time)
     refuse_other_columns(every, [g.column for g in found] + ([time] if time else []))
     has, left_out = {g.channel for g in found}, "all of it" if len(logs) > 1 else "its first 70 %"
@@ -342,19 +341,19 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
     missing += [] if has & {*sensors} else [" or ".join(sensors)]
     left = [n for n in seen.columns if n != time and n not in {g.column for g in found}]
     lines = [
-        *head_lines(f"A study of the car '{car.name}'", wanted, study_name(car, "drive"), study),
-        f"model: {{file: {flow(beside(file, study))}, formulation: single_track}}",
-        "",
-        "log:",
-        f"  file: {flow(beside(logs[0], study))}",
-        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal)),
-        "  # rate: 25 # Hz of the samples that are used; that of the log if left out",
-        "  columns: # channel: column [unit]; x forward, y left, z up, steering positive to the left"
-        if found
-        else "  columns: {} # channel: column [unit]",
-        *column_lines(found),
-        *(wrapped("    # not found, and needed: ", missing) if missing else []),
-        *(wrapped("    # columns not used: ", left) if left else []),
+        *head_lines("A study of the car '{}'", wanted, car, study, file, otherwise="drive"),
+        "  formulation: single_track",
+        *log_lines(
+            [
+                f"  file: {flow(beside(logs[0], study))}",
+                *time_lines(seen, time),
+                "  # rate: 25 # Hz of the samples that are used; that of the log if left out",
+            ],
+            found,
+            missing,
+            left=left,
+            of="channel: column [unit]; x forward, y left, z up, steering positive to the left",
+        ),
         "",
         *(
             [f"validation: {flow(beside(logs[1], study))} # guessed: the second of the drives judges"]
@@ -369,30 +368,27 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
     ]
     if wanted == "observe":
         lines.append("virtual: [sideslip, front_force, rear_force] # unmeasured quantities")
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def _car_guesses(seen: Survey, time: str) -> list[Guess]:
-    """Channels with their columns: a name that is the channel's own first, then one that it may have; a column is given away once."""
+    """Channels with their columns: a name that is the channel's own first, then one that it may have."""
+    outputs = [_Output(channel, unit, 0.0, OTHER_NAMES.get(channel, ()), "") for channel, unit in CHANNELS.items()]
     free = [n for n in seen.columns if n != time]
-    found: dict[str, tuple[str, str]] = {}
-    for names, why in (({n: (n,) for n in CHANNELS}, ""), (OTHER_NAMES, "guessed by its name")):
-        for channel, unit in CHANNELS.items():
-            if channel in found:
-                continue
-            fits = [
-                c for c in free if _joined_words(c) in names.get(channel, ()) and unit_fits(seen.units.get(c, ""), unit)
-            ]
-            if len(fits) == 1:
-                found[channel] = fits[0], why
-                free.remove(fits[0])
-    made = []
-    for channel in CHANNELS:
-        if channel in found:
-            column, why = found[channel]
-            unit, because = _car_unit(channel, seen.columns[column], seen.units.get(column, ""))
-            made.append(Guess(channel, column, unit, "; ".join(w for w in (why, because) if w)))
-    return made
+    found = _matched(outputs, free, seen.units, (_is_channel, _may_be_channel))
+    made = [(o, *found[o.name]) for o in outputs if o.name in found]
+    return [
+        Guess.of(o.name, column, why, _car_unit(o.name, seen.columns[column], seen.units.get(column, "")))
+        for o, column, why in made
+    ]
+
+
+def _is_channel(column: str, o: _Output) -> str | None:
+    return "" if _joined_words(column) == o.name else None
+
+
+def _may_be_channel(column: str, o: _Output) -> str | None:
+    return "guessed by its name" if _joined_words(column) in o.called else None
 
 
 def _joined_words(column: str) -> str:

@@ -40,17 +40,20 @@ T = TypeVar("T")
 
 
 class SettingsSection(StudySection, Generic[T]):
-    """A section whose keys are those of a settings class, `of`; `called`: setting → key, where these differ."""
+    """A section whose keys are those of a settings class, `of`; `key_of`: setting → key."""
 
     of: ClassVar[type[Any]]
-    called: ClassVar[Mapping[str, str]] = {}
+    key_of: ClassVar[Mapping[str, str]]
 
     def settings(self, **others: Any) -> T:
         """The object of the settings class; `others` are settings that are no keys, or keys of the section's own."""
-        keys = {f.name: self.called.get(f.name, f.name) for f in fields(self.of)}
-        given = {name: getattr(self, key) for name, key in keys.items() if key in type(self).model_fields}
+        return self.of(**self.given() | others)
+
+    def given(self) -> dict[str, Any]:
+        """Setting → value, of the settings that are keys of the section."""
+        given = {name: getattr(self, key) for name, key in self.key_of.items()}
         endless = {f.name for f in fields(self.of) if f.default == math.inf}
-        return self.of(**{k: x for k, x in given.items() if x is not None or k not in endless} | others)
+        return {k: x for k, x in given.items() if x is not None or k not in endless}
 
 
 def section_of(
@@ -69,7 +72,7 @@ def section_of(
         other.get(n, n): (Any, None) if n in own else _key(hints[n], settings[n], meanings.get(n)) for n in listed
     }
     section = create_model(f"{kind.__name__}Keys", __base__=SettingsSection, **made)
-    section.of, section.called = kind, other
+    section.of, section.key_of = kind, {name: other.get(name, name) for name in listed if name in settings}
     return section
 
 
@@ -100,13 +103,15 @@ def _annotation(hint: Any) -> Any:
         annotated: Any = Annotated
         return annotated[_annotation(args[0]), Key(**_limits(hint))]
     if origin in (Union, UnionType):
-        words = [word for arg in args if get_origin(arg) is Literal for word in get_args(arg)]
         literal: Any = Literal
-        others = [_annotation(arg) for arg in args if get_origin(arg) is not Literal]
-        return Union[tuple([*others, literal[tuple(words)]] if words else others)]  # noqa: UP007
+        words = tuple(word for arg in args if get_origin(arg) is Literal for word in get_args(arg))
+        # Words of several lists are one list, which a union holds once.
+        return Union[tuple(literal[words] if get_origin(arg) is Literal else _annotation(arg) for arg in args)]  # noqa: UP007
     if origin in (Mapping, dict):
         return dict[args[0], _annotation(args[1])]
-    if origin in (tuple, Sequence):
+    if origin is Sequence:
+        return tuple[_annotation(args[0]), ...]
+    if origin is tuple:
         return tuple[tuple(arg if arg is Ellipsis else _annotation(arg) for arg in args)]
     return hint
 

@@ -13,7 +13,7 @@ from veridyn.errors import FileError
 from veridyn.files.access import ARRAYS
 from veridyn.files.log.load import Survey
 from veridyn.model.machine import Machine
-from veridyn.studies.config.guessing import LogTable, guesses, kind_of, time_column
+from veridyn.studies.config.guessing import guesses, kind_of, table_of
 
 LISTED = 6  # columns that a message names
 MOST_SHOWN = 40  # columns that a message lists of a log of which none is recognised
@@ -25,12 +25,8 @@ def are_recordings(machine: Machine, seen: Sequence[Survey], rate: float | None 
         return False
     if any(s.clocks for s in seen):
         return True
-    own: list[set[str]] = []
-    for s in seen:
-        time = "" if rate is not None else time_column(s.columns)
-        table = LogTable({n: x for n, x in s.columns.items() if n != time}, s.units, s.texts)
-        # A file with one column alone holds the clock, or all joints below each other.
-        own.append({g.channel for g in guesses(machine, table)} if len(s.columns) > 1 else set[str]())
+    # A file with one column alone holds the clock, or all joints below each other.
+    own = [{g.channel for g in guesses(machine, table_of(s, rate))} if len(s.columns) > 1 else set[str]() for s in seen]
     measured = [kind_of(s.file.stem) for s in seen]
     if None not in measured and len(set(measured)) == len(seen) and all(len(_kinds(x)) < 2 for x in own):
         return False  # positions.txt and torques.txt, of one kind each: their names say what columns of one name are

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from veridyn.model.graph import Formulation
 from veridyn.studies.config.identify import ModelSettings
 from veridyn.studies.config.log import Column, TableSettings
-from veridyn.studies.config.study import Number, StudyFile, StudySection
+from veridyn.studies.config.study import Number, RunName, StudyFile, StudySection
 
 Three = tuple[Number, Number, Number]
 Gains = Number | dict[str, Number]
@@ -213,8 +213,7 @@ class SimulateFile(StudyFile):
 
     kind: Literal["simulate"] = "simulate"  # pyright: ignore[reportIncompatibleVariableOverride]
     """What is done."""
-    name: str = Field(default="simulation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "simulation"
     model: SimulatedModelSettings
     motion: FollowedSettings | None = None
     """A motion that the machine makes, exactly unless a controller is given; without one it moves as the inputs drive it."""

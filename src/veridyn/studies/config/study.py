@@ -43,7 +43,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "flexible": {"identify": ("veridyn.studies.config.identify_sections", "FlexibleFile")},
     "drives": {
         "identify": ("veridyn.studies.config.identify_sections", "DrivesFile"),
-        "excite": ("veridyn.studies.config.excite", "DriveExciteFile"),
+        "excite": ("veridyn.studies.config.excite_drives", "DriveExciteFile"),
     },
 }
 OF_A_CAR = "single_track"
@@ -69,6 +69,8 @@ def _formula(value: Any) -> Any:
 
 
 Number = Annotated[float, BeforeValidator(_formula, json_schema_input_type=float | str)]
+_WORDS = "Name of the run folder, which gets a number."
+RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description=_WORDS)]
 
 
 class StudySection(BaseModel):
@@ -92,8 +94,7 @@ class StudyFile(StudySection):
     """Version of the format."""
     kind: str
     """What is done: the command of that name runs it."""
-    name: str = Field(default="study", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
+    name: RunName = "study"
     seed: int = Field(default=0, ge=0)
     """Seed of whatever is random."""
     out: str = "runs"

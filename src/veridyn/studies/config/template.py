@@ -6,7 +6,6 @@ failing that, guessed by kind and size. Nothing is guessed that the checks of a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
-from veridyn.files.access import shipped_name
 from veridyn.files.log.load import Survey, survey
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
@@ -23,7 +21,6 @@ from veridyn.signals.mending import QualityLimits
 from veridyn.signals.naming import AXES, motor_channels
 from veridyn.signals.outliers import runs
 from veridyn.studies.config.guessing import (
-    Guess,
     LogTable,
     guesses,
     guesses_by_file,
@@ -31,15 +28,25 @@ from veridyn.studies.config.guessing import (
     named_by_file,
     rotor_lines,
     time_column,
-    time_lines,
     time_unit,
     wrench_columns,
 )
+from veridyn.studies.config.identify import IdentifyAccept, SamplingSettings, SignalSettings
 from veridyn.studies.config.several_logs import are_recordings, nothing_found, refuse_other_columns, refuse_parts
+from veridyn.studies.config.study_lines import (
+    as_file,
+    beside,
+    head_lines,
+    key_lines,
+    lock_lines,
+    log_lines,
+    time_lines,
+    urdf_lines,
+    wrapped,
+)
 from veridyn.studies.config.text import flow
 
 LISTED = 6  # columns that a message names
-SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 
 
 def template(
@@ -85,40 +92,29 @@ def template(
     taken = {g.column for g in found}
     left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
-        *head_lines(f"A study of '{machine.name}'", "identify", study_name(machine), study),
-        "",
-        "model:",
-        f"  file: {flow(beside(model, study))}",
+        *head_lines("A study of '{}'", "identify", machine, study, model),
         *urdf_lines(model, machine, strict),
         *lock_lines(held, [c for c in machine.coordinates if c not in held]),
         *_elements(model, welded(machine, dict.fromkeys(held, 0.0), unknown="keep") if held else machine),
-        "",
-        "log:",
-        *_log_lines(time, columns, units, spread, seen[0], rate),
-        "  columns: # channel: column [unit]" if found else "  columns: {} # channel: column [unit]",
-        *column_lines(found),
     ]
     own = [c for c in (machine.coordinates[k] for k in machine.independent) if c not in held]
-    missing = _missing(machine, own, {g.channel for g in found})
-    if missing:
-        lines += wrapped("    # not found, and needed: ", missing)
+    notes: list[str] = []
     for six in wrench_columns(left):
-        lines += wrapped(
-            "    # a force plate or sensor; write the body it acts on: wrench.BODY.fx … mz: ", list(six.values())
-        )
+        plate = "    # a force plate or sensor; write the body it acts on: wrench.BODY.fx … mz: "
+        notes += wrapped(plate, list(six.values()))
     if machine.closed:
         rest = [c for c in machine.coordinates if c not in own]
-        lines += wrapped(
+        notes += wrapped(
             "    # follow through closed loops, and need no column (any that is measured is compared): ", rest
         )
-    if left:
-        lines += wrapped("    # columns not used: ", left)
+    reading = time_lines(seen[0], time, rate) if spread is None else spread.lines
+    lines += log_lines(reading, found, _missing(machine, own, {g.channel for g in found}), *notes, left=left)
     lines += ["", *_halves(seen, spread, study, apart), ""]
     if missing_cells:
         lines += ["values:", f"  missing: cut # guessed: {missing_cells}; the log is cut there, refuse: stop"]
     lines += [
         "signals:",
-        "  lowpass: auto # Hz; auto tries some on the training logs and proposes one",
+        *key_lines(SignalSettings, "lowpass"),
         *(["rows: actuated # a passive joint of a loop has no equation of its own"] if machine.closed else []),
         *(
             ["rows: all # of base and joints; where feet touch the ground the log needs its forces: wrench.BODY.fx …"]
@@ -126,13 +122,13 @@ def template(
             else []
         ),
         "sampling:",
-        "  dead_zone: auto # rad/s or m/s; slower samples are left out where there is dry friction: it is not sign(speed) there",
+        *key_lines(SamplingSettings, "dead_zone"),
         "estimator:",
         f"  name: wls # {_for_export(machine)}",
         "accept: # exit code 1 where a limit is missed",
-        "  suspicions: 0",
+        *key_lines(IdentifyAccept, "suspicions", 0),
     ]
-    return "\n".join(lines) + "\n"
+    return as_file(lines)
 
 
 def _halves(seen: Sequence[Survey], spread: _Spread | None, study: Path, apart: bool) -> list[str]:
@@ -158,33 +154,6 @@ def _for_export(machine: Machine) -> str:
     )
 
 
-def study_name(machine: Machine, otherwise: str = "study") -> str:
-    """The machine's name as that of a run folder; `otherwise` where nothing of it can be kept."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", machine.name).strip("-.") or otherwise
-
-
-def head_lines(what: str, kind: str, name: str, study: Path) -> list[str]:
-    """How a study file begins: what it is, how it is run, its kind and its name."""
-    run = f"veridyn {kind} {study.name}"
-    return [
-        f"# {what}. Written by veridyn new; look at every line marked 'guessed'.",
-        f"# Run it with: {run}. Every setting with its default: {run} --show",
-        "veridyn: 1",
-        f"kind: {kind}",
-        f"name: {name}",
-    ]
-
-
-def column_lines(found: Sequence[Guess]) -> list[str]:
-    """Channels with their columns and units, and why they were guessed so."""
-    return [f"    {flow(g.channel)}: {_column_text(g)}" + (f" # {g.why}" if g.why else "") for g in found]
-
-
-def _column_text(g: Guess) -> str:
-    plain = re.fullmatch(r"[A-Za-z_][\w.]*", g.column)
-    return f"{g.column} [{g.unit}]" if plain else flow(f"{g.column} [{g.unit}]")
-
-
 def _without_column(machine: Machine, found: set[str]) -> tuple[str, ...]:
     """Coordinates of which no column tells anything, where it does of others: they stand still, as far as the log says."""
     held = tuple(
@@ -202,28 +171,6 @@ def _without_column(machine: Machine, found: set[str]) -> tuple[str, ...]:
 def _is_measured(machine: Machine, c: str, kind: str, found: set[str]) -> bool:
     motors = motor_channels(machine, c, kind)
     return f"{kind}.{c}" in found or bool(motors and set(motors) <= found)
-
-
-def lock_lines(held: Sequence[str], free: Sequence[str], lacking: str = "column") -> list[str]:
-    """Joints of which the log says nothing are locked; `free`: the others, `lacking`: what those that are locked have none of."""
-    if not held:
-        return []
-    count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
-    return [
-        f"  lock: {flow(shortened(held, free))} # guessed: {count} no {lacking}; {{name: value}} locks them elsewhere than at 0"
-    ]
-
-
-def shortened(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Names with patterns such as wheel_* in place of those that share their first word with no other name."""
-    heads = {name: re.match(r"[A-Za-z]+[_.]", name) for name in names}
-    out: list[str] = []
-    for name in names:
-        head = heads[name]
-        same = [n for n in names if head is not None and n.startswith(head[0])]
-        alone = head is not None and len(same) > 1 and not any(n.startswith(head[0]) for n in others)
-        out.append(f"{head[0]}*" if head is not None and alone else name)
-    return list(dict.fromkeys(out))
 
 
 def check_missing(columns: Mapping[str, Array], source: str, together: bool = True) -> str:
@@ -289,6 +236,15 @@ class _Spread:
     clocks: tuple[str, ...]
     rate: float | None = None
 
+    @property
+    def lines(self) -> list[str]:
+        """How the files are read."""
+        return [
+            *([f"  rate: {self.rate:g} # samples a second: the log has no clock"] if self.rate else []),
+            "  parts: # files of one log: how each is read",
+            *(f"    {flow(p)}: {how}" for p, how in self.parts.items()),
+        ]
+
 
 def _spread(parts: Mapping[str, Survey], rate: float | None) -> _Spread:
     """Several files of one log: one holds the clock or each has its own, and files of one column may hold all joints below each other."""
@@ -335,43 +291,6 @@ def _spread(parts: Mapping[str, Survey], rate: float | None) -> _Spread:
     return _Spread(out.columns, out.units, out.parts, tuple(clocks), out.rate)
 
 
-def _log_lines(
-    time: str,
-    columns: Mapping[str, Array],
-    units: Mapping[str, str],
-    spread: _Spread | None,
-    first: Survey,
-    rate: float | None,
-) -> list[str]:
-    if spread is not None:
-        return [
-            *([f"  rate: {spread.rate:g} # samples a second: the log has no clock"] if spread.rate else []),
-            "  parts: # files of one log: how each is read",
-            *(f"    {flow(p)}: {how}" for p, how in spread.parts.items()),
-        ]
-    if first.clocks:
-        return []
-    return time_lines(time, columns, units, first.has_header, first.decimal, rate)
-
-
-def urdf_lines(model: Path, machine: Machine, strict: bool) -> list[str]:
-    """What a study says of a URDF, which does not say it itself: its base, and inertias that no body can have."""
-    if model.suffix.lower() != ".urdf":
-        return []
-    other = {
-        "fixed": "the root stands on the ground; free: it moves (legged, flying), and the log has base.omega.x, base.acceleration.x …",
-        "free": "the root moves, and the log has base.omega.x, base.acceleration.x …; fixed: it stands on the ground",
-    }
-    lines = [f"  base: {machine.base} # {other[machine.base]}"]
-    if strict:
-        lines.append("  impossible: refuse # a file with inertias that no physical body has")
-    elif any(name.startswith(SECOND_MOMENTS) for name in machine.parameters.missing()):
-        lines.append(
-            "  impossible: unknown # inertias that no physical body has; keep: the file's values, refuse: stop"
-        )
-    return lines
-
-
 def _elements(model: Path, machine: Machine) -> list[str]:
     """Friction where the model has no element, rotor inertia where a motor is known of and the model has none."""
     rotors = rotor_lines(model, machine)
@@ -396,19 +315,3 @@ def _recordings(seen: Sequence[Survey], spread: _Spread | None, study: Path, sha
         return [f"  - {{file: {flow(beside(seen[0].file, study))}, share: {share}}}"]
     lines = ["  - files:", *(f"      {flow(s.file.stem)}: {flow(beside(s.file, study))}" for s in seen)]
     return [*lines, f"    share: {share}"]
-
-
-def beside(file: Path, study: Path) -> str:
-    """The path as the study file may name it: relative to its folder where it lies in or below it, by name where it comes with veridyn."""
-    if own := shipped_name(file):
-        return own
-    try:
-        return file.resolve().relative_to(study.resolve().parent).as_posix()
-    except ValueError:
-        return str(file.resolve())
-
-
-def wrapped(head: str, names: Sequence[str]) -> list[str]:
-    """A comment with names, of which the first thirty are shown."""
-    shown = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
-    return [head + shown]

@@ -37,7 +37,7 @@ from veridyn.inference.finding import FoundCause
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.excite import DriveExciteFile
+from veridyn.studies.config.excite_drives import DriveExciteFile
 from veridyn.studies.config.identify_sections import DrivesFile, FlexibleFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result, csv_text, fingerprint, parameter_row

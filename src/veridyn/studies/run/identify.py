@@ -172,21 +172,17 @@ def pipeline_of(
 
 def preparation_of(study: IdentifyFile) -> Preparation:
     """How the logs of a study become motions and equations."""
-    clock, values = study.clock.model_dump(exclude={"delays"}), study.values.model_dump(exclude={"standstill"})
-    signals, sampling = study.signals.model_dump(), study.sampling
-    rate, lowpass = signals.pop("rate"), signals.pop("lowpass")
+    signals, sampling = study.signals, study.sampling
+    words = {
+        "rate": None if signals.rate == "auto" else signals.rate,
+        "lowpass": None if signals.lowpass == "none" else signals.lowpass,
+        "filter": None if sampling.filter == "none" else sampling.filter,
+    }
     return Preparation(
-        mending=Mending(**clock, **values),
-        rate=None if rate == "auto" else rate,
-        lowpass=None if lowpass == "none" else lowpass,
-        **signals,
+        mending=Mending(**study.clock.given(), **study.values.given()),
         standstill=study.values.standstill,
         delays=study.clock.delays,
-        filter=None if sampling.filter == "none" else sampling.filter,
-        filter_order=sampling.order,
-        decimate=sampling.decimate,
-        dead_zone=sampling.dead_zone,
-        cut=sampling.trim,
+        **signals.given() | sampling.given() | words,
     )
 
 
