@@ -344,6 +344,7 @@ def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
         log=fit.replay.name,
         joints=list(fit.replay.joints),
         further=[own.name for own, _ in fit.further],
+        chance=fit.chance,
     )
     arrays: dict[str, Array] = {}
     for names, now, before in zip(drive_arrays(part), fit.replays, fit.replays_defaults, strict=True):
@@ -354,6 +355,7 @@ def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
 def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]]) -> DrivesFit:
     """The fit of drives from its common part, its own part and its arrays."""
     from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit
+    from veridyn.identify.drives.drive_verdict import disagreement_of
     from veridyn.identify.drives.friction_choice import Rung
     from veridyn.identify.drives.undetermined import OpenDirection
 
@@ -366,6 +368,7 @@ def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]
         )
         replays.append((now, before))
     common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
+    common |= {"disagreement": disagreement_of(part.widening), "chance": part.chance}
     return DrivesFit(
         **common,
         drives=tuple(DriveEstimate(**{**d.model_dump(), "joints": tuple(d.joints)}) for d in part.numbers),

@@ -354,6 +354,7 @@ class DrivesPart(Strict):
     log: str
     joints: list[str]
     further: list[str] = []  # logs after the first
+    chance: float = 0.0
 
 
 def drive_arrays(part: DrivesPart) -> list[tuple[str, ...]]:

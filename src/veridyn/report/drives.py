@@ -53,29 +53,7 @@ def drives_page(run: DrivesRun, result: Result, command: str) -> str:
 
 def drives_verdict(run: DrivesRun) -> Verdict:
     """Whether the simulation may be used, and for what not."""
-    fit, figures = run.fit, run.figures
-    word = "held_out" if "rms_held_out" in figures else "fitted"
-    now, before = figures[f"rms_{word}"], figures[f"rms_{word}_defaults"]
-    ratio = before / now if now > 0.0 else np.inf
-    head = f"The simulation follows the encoders {_times(ratio)} times as closely as with the values of the model file."
-    lines = [
-        f"{len(fit.determined)} of {len(fit.drives)} numbers are determined by the log; the others stay near what was known."
-    ]
-    if word == "fitted":
-        lines.append("All samples were fitted: no sample is left that could contradict.")
-    lines += [str(one.message) for one in run.findings]
-    lines += [f"Missed: {text}" for text in run.missed]
-    worse = bool(run.findings) or ratio < 1.0
-    grade = "poor" if run.missed or worse else "good" if word == "held_out" else "fair"
-    may = () if worse else ("Simulation of this machine under its own drives.",)
-    never = ["Forces and speeds far beyond those of the log.", "Contact: the machine was held."]
-    never += ["Simulation in place of the model file, whose values follow held-out data better."] if worse else []
-    return Verdict(grade, head, tuple(lines), may, tuple(never))
-
-
-def _times(ratio: float) -> str:
-    """A ratio without a power of ten."""
-    return f"{ratio:.0f}" if 10.0 <= ratio < np.inf else number(ratio, 2)
+    return run.verdict
 
 
 def _errors(run: DrivesRun, note: str) -> Section:
