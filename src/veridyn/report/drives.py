@@ -6,7 +6,7 @@ import numpy as np
 
 from veridyn.identify.drives.drive_result import DriveReplay
 from veridyn.inference.verdict import Verdict
-from veridyn.report import listed, measured, number, percent, unit_text
+from veridyn.report import listed, measured, number, percent
 from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, attempted
 from veridyn.report.faults import open_section
 from veridyn.report.motion import machine_animation
@@ -146,9 +146,6 @@ def _animation(run: DrivesRun) -> Animation:
     return machine_animation(fit.described, replay.t[own], motions, caption)
 
 
-LARGEST_AGREEMENT = 2.0  # standard deviations by which two fits may differ before the verdict doubts them
-
-
 def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     """The report of ``veridyn identify`` for a study with a section ``flexible``."""
     value, sigma = measured(1e3 * run.fit.delay, 1e3 * run.fit.delay_sigma)
@@ -165,20 +162,7 @@ def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
 
 def flexible_verdict(run: FlexibleRun) -> Verdict:
     """Which stiffnesses may be used."""
-    known = [c for c, joint in run.fit.joints.items() if joint.stiffness.determined]
-    apart = [c for c in known if run.agreement[c] > LARGEST_AGREEMENT]
-    lines = []
-    for c in known:
-        value, sigma = measured(run.fit.joints[c].stiffness.value, run.fit.joints[c].stiffness.sigma)
-        lines.append(f"{c}: {value} ± {sigma} {unit_text(run.fit.joints[c].stiffness.unit)}.")
-    lines += run.fit.notes()
-    lines += [f"Training and validation logs differ in {listed(apart)} by more than two deviations."] if apart else []
-    lines += [f"Missed: {text}" for text in run.missed]
-    head = f"The logs determine the stiffness of {listed(known)}." if known else "The logs determine no stiffness."
-    doubted = len(known) < len(run.fit.joints) or apart or run.fit.findings
-    grade = "poor" if not known or run.missed else "fair" if doubted else "good"
-    never = ["Frequencies above the band of the fit: resonances are not in these logs."]
-    return Verdict(grade, head, tuple(lines), ("Correcting link angles for the load.",) if known else (), tuple(never))
+    return run.verdict
 
 
 def _joints(run: FlexibleRun) -> Table:

@@ -45,11 +45,11 @@ from veridyn.identify.drives.drive_unknowns import (
 )
 from veridyn.identify.drives.drive_verdict import disagreement_of
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, with_columns, without_columns
-from veridyn.identify.drives.held_out import chance_of_departure
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.departure import chance_of_departure
 from veridyn.inference.error_measures import RowReport
 from veridyn.inference.log_inspection import findings_of
 from veridyn.model.machine import Machine

@@ -261,27 +261,30 @@ def drive_ranges(machine: Machine, file: Path, study: DriveExciteFile) -> dict[s
 
 @dataclass(frozen=True, eq=False)
 class FlexibleRun:
-    """The fit of the training logs, that of the validation logs beside it, and the deflections of the latter."""
+    """The fit of the training logs, judged by the validation logs."""
 
     fit: FlexibleFit
     again: FlexibleFit
-    logs: tuple[Experiment, ...]
     inputs: dict[str, str]
     missed: tuple[str, ...] = ()
 
-    @cached_property
-    def std_percent(self) -> dict[str, float]:
-        """Joint → error of its predicted deflection, % of the standard deviation, the worst of the validation logs."""
-        return {c: max(joint.std_percent(log) for log in self.logs) for c, joint in self.fit.joints.items()}
+    @property
+    def logs(self) -> tuple[Experiment, ...]:
+        """Those of validation."""
+        return self.again.logs
 
-    @cached_property
-    def agreement(self) -> dict[str, float]:
-        """Joint → difference of its stiffness between training and validation logs, in standard deviations of the difference."""
-        out = {}
-        for c, joint in self.fit.joints.items():
-            a, b = joint.stiffness, self.again.joints[c].stiffness
-            out[c] = abs(a.value - b.value) / float(np.hypot(a.sigma, b.sigma))
-        return out
+    @property
+    def std_percent(self) -> Mapping[str, float]:
+        return self.fit.std_percent
+
+    @property
+    def agreement(self) -> Mapping[str, float]:
+        return self.fit.agreement
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the fit, and limits of the study."""
+        return self.fit.verdict.against(self.missed)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -313,14 +316,19 @@ class FlexibleRun:
             for x in joint.quantities.values()
             if x.determined
         ]
-        checks = {}
-        for c, joint in self.fit.joints.items():
-            y = np.concatenate([joint.predict(log)[0].deflection for log in self.logs])
-            own = {"samples": float(len(y)), "measured_std": float(np.std(y))}
-            checks[c] = own | {"error_std_percent": self.std_percent[c]}
-        told = (*warnings, *self.fit.notes())
-        found = tuple(one.record for one in self.fit.findings)
-        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checks, told, findings=found)
+        checks = {
+            r.row: {
+                "samples": float(r.samples),
+                "measured_std": r.measured_std,
+                "error_std_percent": self.std_percent[r.row],
+            }
+            for r in self.fit.held_out_rows
+        }
+        told, findings = (*warnings, *self.fit.notes()), tuple(one.record for one in self.fit.findings)
+        verdict = self.verdict.record
+        return Result(
+            name, seed, False, self.inputs, self.figures, tuple(rows), checks, told, findings=findings, verdict=verdict
+        )
 
     def table(self) -> str:
         """Measured and predicted deflection of every joint on the validation logs, rad or m, as CSV."""
@@ -334,7 +342,7 @@ class FlexibleRun:
 
 
 def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> FlexibleRun:
-    """Read the logs, fit the joints to those for training and, beside it, to those for validation, and compare."""
+    """Read the logs that the study names, and fit the joints to those for training."""
     study = loaded.study
     machine = study_machine(loaded, ("model",), study.model, "unknown")
     progress("reading the logs", 0.0, None)
@@ -345,11 +353,11 @@ def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> F
     with loaded.placing(("flexible",), DataError):
         training, validation = ([part.cut() for part in some] for some in (recorded.training, recorded.validation))
         progress("fitting the joints", 0.0, None)
-        fit = identify_flexible(machine, training, joints=joints, settings=own)
-        again = identify_flexible(machine, validation, joints=joints, settings=own)
+        fit = identify_flexible(machine, training, joints=joints, settings=own, validation=validation)
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
-    run = FlexibleRun(fit, again, tuple(validation), {**inputs, **recorded.hashes})
-    return FlexibleRun(fit, again, run.logs, run.inputs, tuple(_missed_deflections(loaded, run)))
+    assert fit.again is not None  # a study names logs for validation
+    run = FlexibleRun(fit, fit.again, {**inputs, **recorded.hashes})
+    return replace(run, missed=tuple(_missed_deflections(loaded, run)))
 
 
 def _missed_deflections(loaded: Loaded[FlexibleFile], run: FlexibleRun) -> list[str]:
@@ -367,4 +375,4 @@ def _missed_deflections(loaded: Loaded[FlexibleFile], run: FlexibleRun) -> list[
             out.append(
                 f"stiffness of {c} differs by {off:.3g} standard deviations, and at most {accept.agreement:g} is accepted."
             )
-    return out
+    return [*out, *grade_missed(run.fit.verdict, accept.verdict)]
