@@ -145,6 +145,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         replay=_replay_file(fit.replay_settings),
         findings=list(fit.findings),
+        disagreement=fit.disagreement,
         car=_car_file(fit) if isinstance(fit, CarFit) else None,
         drives=drives,
         model=model_text(fit.described.formulated(fit.formulation)),
@@ -221,6 +222,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         formulation=described.formulation,
         replay_settings=_replay_settings(content.replay),
         findings=tuple(content.findings),
+        disagreement=content.disagreement,
     )
     if content.drives is not None:
         return _drives_fit_of(found, content.drives, arrays)
@@ -302,6 +304,8 @@ def _car_file(fit: CarFit) -> CarFile:
         uninformed=list(search.uninformed),
         at_bound=dict(search.at_bound),
         largest=fit.largest,
+        held_out=list(fit.held_out_rows),
+        held_out_defaults=list(fit.held_out_rows_defaults),
     )
 
 
@@ -322,7 +326,14 @@ def _car_fit_of(fit: Fit, car: CarFile, covariance: Array) -> CarFit:
         at_bound=dict(car.at_bound),
     )
     common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
-    return CarFit(**common, noise=CarNoise(**car.noise.model_dump()), fit=search, largest=car.largest)
+    return CarFit(
+        **common,
+        noise=CarNoise(**car.noise.model_dump()),
+        fit=search,
+        largest=car.largest,
+        held_out_rows=tuple(car.held_out),
+        held_out_rows_defaults=tuple(car.held_out_defaults),
+    )
 
 
 def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
@@ -355,7 +366,6 @@ def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
 def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]]) -> DrivesFit:
     """The fit of drives from its common part, its own part and its arrays."""
     from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit
-    from veridyn.identify.drives.drive_verdict import disagreement_of
     from veridyn.identify.drives.friction_choice import Rung
     from veridyn.identify.drives.undetermined import OpenDirection
 
@@ -368,9 +378,9 @@ def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]
         )
         replays.append((now, before))
     common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
-    common |= {"disagreement": disagreement_of(part.widening), "chance": part.chance}
     return DrivesFit(
         **common,
+        chance=part.chance,
         drives=tuple(DriveEstimate(**{**d.model_dump(), "joints": tuple(d.joints)}) for d in part.numbers),
         open=tuple(OpenDirection(tuple(o.names), o.left, o.text) for o in part.open),
         terms=tuple(Rung(**t.model_dump()) for t in part.terms),

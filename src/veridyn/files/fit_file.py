@@ -95,6 +95,7 @@ class FitFile(Strict):
     described: bool = True  # of files of older versions; a fit always has the machine as it was described
     replay: ReplayFile | None = None
     findings: list[FoundCause] = []
+    disagreement: str = ""
     car: CarFile | None = None  # of a car of a few numbers
     drives: DrivesPart | None = None  # of drives from commands and encoders
     arrays: ArraysFile
@@ -286,6 +287,8 @@ class CarFile(Strict):
     uninformed: list[str]
     at_bound: dict[str, float]
     largest: float
+    held_out: list[RowReport] = []
+    held_out_defaults: list[RowReport] = []
 
 
 def check_car_file(

@@ -6,7 +6,7 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,16 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, did_you_mean
-from veridyn.identify.car_fit import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
+from veridyn.identify.car_fit import FEWEST_SAMPLES, SHOWS_NOTHING, CarFit, cut, held_out_of
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.estimators.innovations import Innovations, fit_car, swapped_axles_fault
 from veridyn.identify.validation import Validation
+from veridyn.inference.finding import FoundCause, Mistake
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_estimate
 from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL
-from veridyn.observe.consistency.findings import serious_findings
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.measurements import clock_faults
 from veridyn.progress import Progress, silent
@@ -50,7 +50,6 @@ from veridyn.studies.run.estimation import IdentifiedDrive, IdentifyRun
 from veridyn.studies.run.machine import model_file, named_car
 from veridyn.studies.run.recordings import StudyDrive, single_log, spread_log
 
-TRAINED = 0.7  # of the log, where the study names no span
 COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 
@@ -133,7 +132,8 @@ def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
         raise loaded.error_at(("log",), "fewer than ten samples lie between start and end.")
     channels = _local(channels)
     hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
-    drive = StudyDrive(t=t, channels=channels, rate=rate, hashes=hashes)
+    log = cut(Experiment(shifted, read.name), float(t[0]), float(np.nextafter(t[-1], np.inf)))
+    drive = StudyDrive(t=t, channels=channels, rate=rate, log=log, hashes=hashes)
     if not study.checks:
         return drive
     found, offset = drive_faults(drive, car)
@@ -216,31 +216,29 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
     car, method = study_car(loaded), study_method(loaded)
     drive = study_drive(loaded, car)
     other = validation_drive(loaded, car) if study.validation else None
-    share = (
-        TRAINED if other is None else np.inf
-    )  # where nothing else is said, all of the log is learnt from beside another
-    low, high = study.training or (float(drive.t[0]), float(drive.t[0] + share * (drive.t[-1] - drive.t[0])))
-    train = drive.between(low, high)
-    rest = drive.between(high, np.inf) if other is None else other
-    if len(train.t) < 50:
+    if study.training is not None:
+        train, rest = drive.between(*study.training), drive.between(study.training[1], np.inf)
+    else:  # where nothing else is said, all of the log is learnt from beside another
+        train, rest = (drive, drive) if other is not None else held_out_of(drive)
+    rest = rest if other is None else other
+    if len(train.t) < FEWEST_SAMPLES:
         raise loaded.error_at(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
     rows, figures, validation = list[ParameterRow](), dict[str, float](), None
-    faults, not_shown = [*drive.faults, *(() if other is None else other.faults)], dict[str, str]()
-    fitted = None
+    not_shown, fitted = dict[str, str](), None
     if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
         with loaded.placing(("log",), DataError, IdentificationError):
             fitted = fit_car(car, method, train, progress)
-        faults += fitted.faults
-        if study.checks:
-            swapped = swapped_axles_fault(fitted, car, method, train, progress)
-            faults += [swapped] if swapped is not None else []
+            if study.checks:
+                swapped = swapped_axles_fault(fitted, car, method, train, progress)
+                logs = [one.log for one in (drive, other) if one is not None]
+                fitted = fitted.with_findings(logs, [] if swapped is None else [swapped])
+            fitted = fitted.with_validation(rest, progress)
         car = fitted.car
         rows += fitted_rows(fitted)
         not_shown |= fitted.not_shown
         figures["log_likelihood"] = fitted.fit.log_likelihood
-        if len(rest.t) > 50:
-            validation, inconsistent = _validated(fitted, rest)
-            faults += [] if faults else inconsistent  # a cause that is named explains it
+        if fitted.held_out_rows:
+            validation = Validation(fitted.held_out_rows, by="prediction", fit=fitted)
             figures |= {f"validation_nis_{n}": size for n, size in validation.nis.items()}
     lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
     for name, line in lines.items():
@@ -260,7 +258,8 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         raise loaded.error_at(("log", "columns"), "nothing can be identified from these channels.", wanted)
     if drive.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = drive.offset.seconds, drive.offset.sigma
-    figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown)), "suspicions": float(len(faults))}
+    findings = _findings(fitted, (*drive.faults, *(() if other is None else other.faults)))
+    figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown))}
     found = IdentifiedDrive(
         drive=drive,
         fitted=fitted,
@@ -270,8 +269,9 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         figures=figures,
         validation=validation,
         not_shown=not_shown,
-        faults=tuple(faults),
+        findings=findings,
     )
+    figures["suspicions"] = float(len(found.faults))
     missed, files = limits_missed(study.accept, figures), {**({} if other is None else other.hashes), **drive.hashes}
     return IdentifyRun(None, car, model_file(loaded), None, None, Delays(seconds={}), (), missed, files, drive=found)
 
@@ -285,14 +285,12 @@ def fitted_rows(found: CarFit) -> list[ParameterRow]:
     ]
 
 
-def _validated(found: CarFit, rest: DriveLog) -> tuple[Validation, list[Fault]]:
-    """Predictions on samples not used for the fit, and that they are off by more, or less, than stated."""
-    seen, log = predictions(found.car, found.noise, rest)
-    hint = (
-        "The drive may differ from the one that was learned from, or the noise of the study from that of the sensors."
-    )
-    faults = [Fault(text, "validation", hint=hint) for text in serious_findings(seen, skip=SETTLING)]
-    return replace(validation_of_drive(seen, log), fit=found), faults
+def _findings(fitted: CarFit | None, faults: Sequence[Fault]) -> tuple[FoundCause, ...]:
+    """Those of the fit, and what checks of the whole drive, and of another that judges, have found besides."""
+    own = () if fitted is None else fitted.findings
+    known = tuple(f"{f}" for f in own)
+    other = [f for f in faults if not any(text.startswith(f"{f.where}: {f.what}") for text in known)]
+    return (*own, *(Mistake("drive", f).finding(rank) for rank, f in enumerate(other, len(own) + 1)))
 
 
 def _lines(drive: DriveLog, car: Machine, quiet: bool = False) -> dict[str, Line]:
