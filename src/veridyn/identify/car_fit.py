@@ -112,7 +112,10 @@ class CarFit(Fit):
     def with_findings(self, logs: Sequence[Experiment], more: Sequence[Fault] = ()) -> CarFit:
         """The fit with what logs show to be wrong, its own and those that judge, and what else was found: findings, and warnings."""
         car = self.described
-        called = {name: name for name in INPUTS} | {s.name: _role(s) for s in car.sensors}
+        moved = [
+            n for n in INPUTS if any(n in log and np.ptp(log[n].values) > 0.0 for log in logs)
+        ]  # a constant speed is none
+        called = {name: name for name in moved} | {s.name: _role(s) for s in car.sensors}
         faults = [f for log in logs for f in log_faults(log, car)]
         found = [*log_mistakes(logs, called), *(Mistake("drive", f) for f in (*faults, *more))]
         for mistake in found:
