@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -44,9 +44,12 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, IdentificationWarning, VeridynError, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
+from veridyn.identify.fleet_verdict import FEWEST, fleet_verdict
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.error_measures import RowReport
+from veridyn.inference.verdict import Verdict
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -55,7 +58,6 @@ from veridyn.progress import Progress, silent
 
 SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together
 LISTED = 8  # machines that an error names
-FEWEST = 4  # machines, from which on one can be told from the others
 
 
 class Outlier(NamedTuple):
@@ -74,13 +76,21 @@ class Outlier(NamedTuple):
 class Fleet:
     """`fits` by machine; `failed`: machine → why it has none, or why its parameters are not those of the others.
 
-    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet.
+    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet. `held_out`: machine →
+    errors on samples that its fit did not use; none where none were kept. `logs_left_out`: machine → log → why it was not used.
     """
 
     fits: Mapping[str, Fit]
     failed: Mapping[str, str]
     names: tuple[str, ...]
     significance: float = SIGNIFICANCE
+    held_out: Mapping[str, tuple[RowReport, ...]] = field(default_factory=dict)
+    logs_left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How good it is, why it is no better, and what it may be used for."""
+        return fleet_verdict(self)
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -143,7 +153,7 @@ class Fleet:
             lines.append(f"outliers: not looked for, which takes {FEWEST} machines")
         lines += [f"outlier: {found}" for found in self.outliers]
         lines += [f"no fit: {name}: {why}" for name, why in self.failed.items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, self.verdict.summary()])
 
     def to_frame(self) -> Any:
         """A pandas table with one line for each machine and parameter: value, sigma, outlier."""
