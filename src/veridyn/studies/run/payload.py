@@ -98,8 +98,9 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
     with loaded.placing(("payload",), IdentificationError):
         load = load_estimate(weighed.study.fit, own.body, NAME, fit)
     study = weighed.study
+    held_out = study.check.rows if study.held_out > 0.0 else ()
     payload = Payload(
-        load=load, fit=study.fit, empty=fit, gains=gains, held_out_rows=study.check.rows, share=study.held_out
+        load=load, fit=study.fit, empty=fit, gains=gains, held_out_rows=held_out, share=study.held_out or 1.0
     )
     missed = list(weighed.missed)
     if own.largest_sigma is not None and not load.mass_sigma <= own.largest_sigma:
@@ -165,7 +166,8 @@ def _empty_run(loaded: Loaded[PayloadFile], machine: Machine, progress: Progress
     """The runs that identify the machine, as a study of their own."""
     study = loaded.study
     keys = {name: getattr(study, name) for name in IdentifyFile.model_fields if name not in ("training", "validation")}
-    part = IdentifyFile.model_construct(**{**keys, "training": study.payload.empty, "validation": ()})
+    validation = "none" if study.validation == "none" else ()  # all samples are fitted, or some are held out
+    part = IdentifyFile.model_construct(**{**keys, "training": study.payload.empty, "validation": validation})
     part = part.model_copy(update={"accept": IdentifyFile.model_fields["accept"].get_default()})
     inner: Loaded[Any] = replace(loaded, study=part, places={"training": ("payload", "empty")})
     estimation = estimation_of(loaded, ("estimator",), study.estimator)
