@@ -21,7 +21,6 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.car_verdict import car_verdict
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
 from veridyn.inference.error_measures import Moments, RowReport
@@ -68,7 +67,7 @@ class CarFit(Fit):
     @cached_property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
-        return car_verdict(self)
+        return above("veridyn.identify.car_verdict", "car_verdict")(self)
 
     @cached_property
     def car(self) -> Machine:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
 
+from veridyn.identify.car_fit import CarFit
 from veridyn.inference.departure import chance_of_departure
 from veridyn.inference.error_measures import RowReport, nothing_judged
 from veridyn.inference.finding import FoundCause
 from veridyn.inference.verdict import FALSE_ALARM, GRADES, Outcome, Reason, Verdict, verdict_of
 from veridyn.signals.drive import Line
-
-if TYPE_CHECKING:
-    from veridyn.identify.car_fit import CarFit
 
 
 def car_verdict(fit: CarFit) -> Verdict:

@@ -44,12 +44,12 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, IdentificationWarning, VeridynError, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
-from veridyn.identify.fleet_verdict import FEWEST, fleet_verdict
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
 from veridyn.inference.error_measures import RowReport
 from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -58,6 +58,7 @@ from veridyn.progress import Progress, silent
 
 SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together
 LISTED = 8  # machines that an error names
+FEWEST = 4  # machines, from which on one can be told from the others
 
 
 class Outlier(NamedTuple):
@@ -72,7 +73,7 @@ class Outlier(NamedTuple):
         return f"{self.machine}: {self.parameter} = {self.value:.4g}, {self.deviations:+.1f} deviations from the others"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fleet:
     """`fits` by machine; `failed`: machine → why it has none, or why its parameters are not those of the others.
 
@@ -90,7 +91,7 @@ class Fleet:
     @cached_property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
-        return fleet_verdict(self)
+        return above("veridyn.identify.fleet_verdict", "fleet_verdict")(self)
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -249,7 +250,7 @@ def fleet_of(fits: Mapping[str, Fit], failed: Mapping[str, str], significance: f
     names = _shared(kept, out)
     for name, why in out.items():
         warn(IdentificationWarning, Fault(f"the machine is left out: {why}", name))
-    return Fleet(kept, out, names, significance)
+    return Fleet(fits=kept, failed=out, names=names, significance=significance)
 
 
 def _one(

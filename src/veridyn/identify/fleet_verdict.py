@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from veridyn.identify.fleet import FEWEST, Fleet
 from veridyn.inference.error_measures import RowReport, nothing_judged
 from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of
 
-if TYPE_CHECKING:
-    from veridyn.identify.fleet import Fleet
-
 POOR_SHARE = 0.5  # of the machines: with fewer fits a fleet says little
-FEWEST = 4  # machines, from which on one can be told from the others
 NAMED = 5  # values that stand apart, in a verdict
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from veridyn.identify.weighing import Payload
 from veridyn.inference.error_measures import nothing_judged
 from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of
-
-if TYPE_CHECKING:
-    from veridyn.identify.weighing import Payload
 
 GOOD_PERCENT = 3.0  # of the mass: a larger deviation is fair at best
 LARGEST_SHIFT = 3.0  # standard deviations that consistency may move a load before the verdict doubts it

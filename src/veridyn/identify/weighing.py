@@ -24,12 +24,12 @@ from veridyn.identify.estimator import WLS, Estimator
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.gains import estimated_gains, gain_names
 from veridyn.identify.payload import LoadEstimate, load_estimate, with_payload
-from veridyn.identify.payload_verdict import payload_verdict
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.inference.error_measures import RowReport
 from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -67,7 +67,7 @@ class Payload:
     @cached_property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
-        return payload_verdict(self)
+        return above("veridyn.identify.payload_verdict", "payload_verdict")(self)
 
     def summary(self) -> str:
         """The load with its deviations, and the verdict."""

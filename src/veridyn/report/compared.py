@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.identify.fleet import Fleet
-from veridyn.identify.fleet_verdict import FEWEST
+from veridyn.identify.fleet import FEWEST, Fleet
 from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text

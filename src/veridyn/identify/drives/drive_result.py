@@ -22,7 +22,6 @@ from veridyn.errors import (
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
 from veridyn.identify.drives.drive_log import SATURATION, Between, DriveRecord, drive_records
 from veridyn.identify.drives.drive_unknowns import GAINS
-from veridyn.identify.drives.drive_verdict import drives_verdict
 from veridyn.identify.drives.friction_choice import Rung
 from veridyn.identify.drives.held_out import WORSE_THAN_FILE, HeldOut, held_out, worse_than_file
 from veridyn.identify.drives.undetermined import OpenDirection
@@ -33,6 +32,7 @@ from veridyn.inference.finding import FoundCause
 from veridyn.inference.log_inspection import findings_of
 from veridyn.inference.posterior import DETERMINED_SHARE
 from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -211,7 +211,7 @@ class DrivesFit(Fit):
     @cached_property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
-        return drives_verdict(self)
+        return above("veridyn.identify.drives.drive_verdict", "drives_verdict")(self)
 
     def with_validation(self, logs: Experiment | Sequence[Experiment], progress: Progress = silent) -> DrivesFit:
         """The fit judged by logs that it did not use as well: they are inspected, and simulated from their commands and first samples."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from veridyn.identify.drives.drive_log import SATURATION
+from veridyn.identify.drives.drive_result import DrivesFit
 from veridyn.identify.drives.held_out import WORSE_THAN_FILE
 from veridyn.inference.error_measures import nothing_judged
 from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of, worse_than_before
-
-if TYPE_CHECKING:
-    from veridyn.identify.drives.drive_result import DrivesFit
 
 
 def drives_verdict(fit: DrivesFit) -> Verdict:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import block_diag
 
+from veridyn.identify.flexible.result import FlexibleFit
 from veridyn.inference.departure import chance_of_departure
 from veridyn.inference.error_measures import nothing_judged
 from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of
-
-if TYPE_CHECKING:
-    from veridyn.identify.flexible.result import FlexibleFit
 
 LARGEST_AGREEMENT = 2.0  # standard deviations by which two fits may differ before the verdict doubts them
 OF_JOINT = [0, 1, 2, 4]  # of the QUANTITIES: all but the delay, which is that of its sensors

@@ -11,7 +11,6 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, part_at
-from veridyn.identify.flexible.flexible_verdict import flexible_verdict
 from veridyn.identify.flexible.hysteresis import inner_deflection, with_hysteresis
 from veridyn.identify.flexible.joint_equations import deflection, torque_through
 from veridyn.identify.flexible.play import with_backlash
@@ -24,6 +23,7 @@ from veridyn.inference.finding import FoundCause
 from veridyn.inference.log_inspection import findings_of, log_mistakes
 from veridyn.inference.posterior import DETERMINED_INFORMATION, DETERMINED_SHARE
 from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above as from_above
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import motor_side
 from veridyn.model.machine import Machine
@@ -262,7 +262,7 @@ class FlexibleJointFit:
         return 100.0 * float(np.std(error)) / float(np.std(y))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FlexibleFit:
     """What :func:`identify_flexible` finds: joints by name, and the delay of the link encoders (s) with its standard deviation.
 
@@ -309,7 +309,7 @@ class FlexibleFit:
     @cached_property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
-        return flexible_verdict(self)
+        return from_above("veridyn.identify.flexible.flexible_verdict", "flexible_verdict")(self)
 
     @cached_property
     def inspected(self) -> tuple[FoundCause, ...]:

@@ -128,7 +128,14 @@ def identify_flexible(
             fits[c] = replace(fit, estimate=replace(measured, values=resisting))
     made = by_sensors | {c: replace(fits[c], ripple=_ripple(fits[c], r)) for c, r in chosen.items()}
     chance = chance if by_encoders else 1.0
-    fit = FlexibleFit(machine, {c: made[c] for c in sensors}, delay, delay_sigma, chance, tuple(data))
+    fit = FlexibleFit(
+        described=machine,
+        joints={c: made[c] for c in sensors},
+        delay=delay,
+        delay_sigma=delay_sigma,
+        delay_chance=chance,
+        logs=tuple(data),
+    )
     return (
         replace(fit, again=identify_flexible(machine, validation, joints=joints, settings=own)) if validation else fit
     )
