@@ -46,18 +46,19 @@ def fit() -> CarFit:
 
 def test_the_last_part_of_a_drive_judges_by_default(fit: CarFit) -> None:
     assert fit.verdict.grade == "good" and fit.findings == () and fit.summary().endswith("verdict: good")
-    held = {r.row: r.samples for r in fit.held_out_rows}
+    assert fit.unseen is not None
+    held = {r.row: r.samples for r in fit.unseen.rows}
     assert held == {"yaw_rate": 130, "ay": 130}  # 30 % of 500 samples, without 20 of the start
-    assert all(now.rms < before.rms for now, before in zip(fit.held_out_rows, fit.held_out_rows_defaults, strict=True))
+    assert all(now.rms < before.rms for now, before in zip(fit.unseen.rows, fit.unseen.before, strict=True))
 
 
 def test_every_sample_or_another_drive(fit: CarFit) -> None:
     whole = identified(car(), log(5), Innovations(noise=NOISE), validation="none")
-    assert whole.verdict.grade == "not validated" and whole.held_out_rows == ()
+    assert whole.verdict.grade == "not validated" and whole.unseen is None
     assert sum(r.samples for r in whole.rows) > sum(r.samples for r in fit.rows)
     other = identified(car(), log(5), Innovations(noise=NOISE), validation=log(6))
     np.testing.assert_array_equal(other.values, whole.values)
-    assert other.verdict.grade == "good" and {r.samples for r in other.held_out_rows} == {480}
+    assert other.verdict.grade == "good" and {r.samples for r in other.unseen.rows} == {480}
 
 
 CASES = {
@@ -68,7 +69,7 @@ CASES = {
     "undetermined": ("fair", lambda f: replace(f, fit=replace(f.fit, sigma=dict.fromkeys(f.names, 5.9)))),
     "worse than file": (
         "poor",
-        lambda f: replace(f, held_out_rows=f.held_out_rows_defaults, held_out_rows_defaults=f.held_out_rows),
+        lambda f: replace(f, unseen=replace(f.unseen, rows=f.unseen.before, before=f.unseen.rows)),
     ),
 }
 

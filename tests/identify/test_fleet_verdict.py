@@ -14,6 +14,7 @@ import pytest
 from studies.small_arm import log_of, small_arm
 from veridyn.identify.fleet import Fleet, identify_fleet
 from veridyn.identify.fleet_verdict import rows_of_all
+from veridyn.identify.result import HeldOutRows
 from veridyn.identify.validate import validate
 from veridyn.inference.error_measures import RowReport
 from veridyn.inference.finding import FoundCause
@@ -31,7 +32,8 @@ def runs(seed: int) -> Mapping[str, Motion]:
 @cache
 def fleet() -> Fleet:
     found = identify_fleet(small_arm(), runs(3))
-    return replace(found, held_out={name: validate(found.fits[name], m).rows for name, m in runs(4).items()})
+    other = {name: HeldOutRows(rows=validate(found.fits[name], m).rows) for name, m in runs(4).items()}
+    return replace(found, fits={name: replace(fit, unseen=other[name]) for name, fit in found.fits.items()})
 
 
 def test_equal_machines_are_good() -> None:
@@ -48,7 +50,6 @@ def test_a_machine_that_stands_apart_is_named() -> None:
 
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "validation": ({"held_out": {}}, "not validated"),
     "few fits": ({"failed": {f"arm {k}": "no log" for k in range(5, 12)}}, "poor"),
     "left out": ({"logs_left_out": {"arm 1": {"b.csv": "torn"}}}, "fair"),
 }
@@ -59,6 +60,11 @@ def test_what_speaks_against_it(kind: str) -> None:
     changes, grade = CASES[kind]
     verdict = replace(fleet(), **changes).verdict
     assert verdict.grade == grade and kind in [r.kind for r in verdict.reasons]
+
+
+def test_without_held_out_samples_it_is_not_validated() -> None:
+    verdict = replace(fleet(), fits={name: replace(fit, unseen=None) for name, fit in fleet().fits.items()}).verdict
+    assert verdict.grade == "not validated" and [r.kind for r in verdict.reasons] == ["validation"]
 
 
 def test_findings_and_logs_that_disagree_name_their_machine() -> None:

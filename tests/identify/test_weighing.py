@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_it_is_that_of_its_steps() -> None:
     np.testing.assert_array_equal(found.load.free, load.free)
     np.testing.assert_array_equal(found.load.covariance, load.covariance)
     assert abs(found.load.mass - LOAD[9]) < 3.3 * found.load.mass_sigma
-    assert found.gains == "given values, each ± 1 %" and found.held_out_rows
+    assert found.gains == "given values, each ± 1 %" and found.fit.unseen is not None
 
 
 def test_a_fit_in_place_of_empty_runs_and_a_mass_alone() -> None:
@@ -81,18 +82,22 @@ def test_the_deviation_of_a_known_load_goes_with_every_estimate() -> None:
         with_load_sigma(weighed().empty, 0.01)
 
 
-CASES = {
-    "good": ({}, "good", None),
-    "nothing held out": ({"held_out_rows": ()}, "not validated", "validation"),
-    "half of it was fitted": ({"share": 0.5}, "fair", "validation"),
-    "exact gains": ({"gains": "taken as exact"}, "fair", "gains"),
+CASES: dict[str, tuple[Any, Any, str, str | None]] = {
+    "good": ({}, {}, "good", None),
+    "nothing held out": ({"unseen": None}, {}, "not validated", "validation"),
+    "half of it was fitted": ({"unseen": 0.5}, {}, "fair", "validation"),
+    "exact gains": ({}, {"gains": "taken as exact"}, "fair", "gains"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_speaks_against_it(name: str) -> None:
-    changes, grade, kind = CASES[name]
-    own = replace(weighed(), **changes)
+    of_fit, changes, grade, kind = CASES[name]
+    fit = weighed().fit
+    if of_fit.get("unseen") is not None:
+        assert fit.unseen is not None
+        of_fit = {"unseen": replace(fit.unseen, share=of_fit["unseen"])}
+    own = replace(weighed(), fit=replace(fit, **of_fit), **changes)
     vars(own)["unexcited"] = ()  # the runs of this arm are short
     assert own.verdict.grade == grade and kind in [None, *(r.kind for r in own.verdict.reasons)]
 

@@ -146,6 +146,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         replay=_replay_file(fit.replay_settings),
         findings=list(fit.findings),
         disagreement=fit.disagreement,
+        unseen=fit.unseen,
         car=_car_file(fit) if isinstance(fit, CarFit) else None,
         drives=drives,
         model=model_text(fit.described.formulated(fit.formulation)),
@@ -223,6 +224,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         replay_settings=_replay_settings(content.replay),
         findings=tuple(content.findings),
         disagreement=content.disagreement,
+        unseen=content.unseen,
     )
     if content.drives is not None:
         return _drives_fit_of(found, content.drives, arrays)
@@ -270,7 +272,7 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
         return {key: _plain(v) for key, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list) else value
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _same(a: ParameterSet, b: ParameterSet) -> bool:
@@ -304,8 +306,6 @@ def _car_file(fit: CarFit) -> CarFile:
         uninformed=list(search.uninformed),
         at_bound=dict(search.at_bound),
         largest=fit.largest,
-        held_out=list(fit.held_out_rows),
-        held_out_defaults=list(fit.held_out_rows_defaults),
     )
 
 
@@ -331,8 +331,6 @@ def _car_fit_of(fit: Fit, car: CarFile, covariance: Array) -> CarFit:
         noise=CarNoise(**car.noise.model_dump()),
         fit=search,
         largest=car.largest,
-        held_out_rows=tuple(car.held_out),
-        held_out_rows_defaults=tuple(car.held_out_defaults),
     )
 
 

@@ -24,7 +24,7 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean
 from veridyn.files.access import read_arrays
 from veridyn.files.machine.load import parse_machine
-from veridyn.identify.result import Feasibility
+from veridyn.identify.result import Feasibility, HeldOutRows
 from veridyn.inference.error_measures import RowReport
 from veridyn.inference.finding import FoundCause
 from veridyn.model.machine import Machine
@@ -96,6 +96,7 @@ class FitFile(Strict):
     replay: ReplayFile | None = None
     findings: list[FoundCause] = []
     disagreement: str = ""
+    unseen: HeldOutRows | None = None
     car: CarFile | None = None  # of a car of a few numbers
     drives: DrivesPart | None = None  # of drives from commands and encoders
     arrays: ArraysFile
@@ -287,8 +288,6 @@ class CarFile(Strict):
     uninformed: list[str]
     at_bound: dict[str, float]
     largest: float
-    held_out: list[RowReport] = []
-    held_out_defaults: list[RowReport] = []
 
 
 def check_car_file(

@@ -21,7 +21,7 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.result import Fit
+from veridyn.identify.result import Fit, HeldOutRows
 from veridyn.identify.validation import Validation
 from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.inference.finding import FoundCause, Mistake
@@ -54,17 +54,14 @@ class CarFit(Fit):
     """A car with identified values and their covariance, the `noise` that goes with them, and the search (`fit`) they come from.
 
     A parameter is its own group; `rows` are the sensors, whose errors are those of predictions from one sample to the next.
-    `largest`: the largest |ay| of the drive, m/s², where it has one; NaN otherwise. `held_out_rows`: the sensors on samples that the fit
-    did not use, and `held_out_rows_defaults` the same with the values of the model file; none where there are none.
+    `largest`: the largest |ay| of the drive, m/s², where it has one; NaN otherwise.
     """
 
     noise: CarNoise
     fit: ParameterFit
     largest: float = float("nan")
-    held_out_rows: tuple[RowReport, ...] = ()
-    held_out_rows_defaults: tuple[RowReport, ...] = ()
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
         return above("veridyn.identify.car_verdict", "car_verdict")(self)
@@ -135,8 +132,9 @@ class CarFit(Fit):
             warn(IdentificationWarning, mistake.fault)
         return replace(
             self,
-            held_out_rows=drive_rows(seen, log),
-            held_out_rows_defaults=drive_rows(*predictions(before, self.noise, drive, progress)),
+            unseen=HeldOutRows(
+                rows=drive_rows(seen, log), before=drive_rows(*predictions(before, self.noise, drive, progress))
+            ),
             findings=(*self.findings, *_ranked(self, found)),
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from veridyn.identify.car_fit import CarFit
+from veridyn.identify.result import HeldOutRows
 from veridyn.inference.departure import chance_of_departure
 from veridyn.inference.error_measures import RowReport, nothing_judged
 from veridyn.inference.finding import FoundCause
@@ -24,7 +25,8 @@ def car_verdict(fit: CarFit) -> Verdict:
     """The verdict on the fit of a car, by predictions of held-out samples, and by those of the fit where there are none."""
     name, left = fit.described.name, {n: why for n, why in fit.not_shown.items() if n not in fit.fit.at_bound}
     shown = [n for n in fit.names if n not in fit.not_shown]
-    held_out = _stated(fit.held_out_rows)
+    check = fit.unseen or HeldOutRows(rows=())
+    held_out = _stated(check.rows)
     further = [Reason("poor", "search", str(fault)) for fault in fit.faults]
     if left:
         further.append(Reason("fair", "undetermined", f"Not shown by this drive: {', '.join(left)}."))
@@ -32,7 +34,7 @@ def car_verdict(fit: CarFit) -> Verdict:
         name=name,
         fitted=_stated(fit.rows),
         held_out=held_out,
-        before=_stated(fit.held_out_rows_defaults),
+        before=_stated(check.before),
         departure=_departure(fit),
         disagreement=fit.disagreement,
         findings=fit.findings,

@@ -47,7 +47,6 @@ from veridyn.identify.estimator import Estimator
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
-from veridyn.inference.error_measures import RowReport
 from veridyn.inference.verdict import Verdict
 from veridyn.lazy import above
 from veridyn.model.coordinates import Rows
@@ -77,15 +76,14 @@ class Outlier(NamedTuple):
 class Fleet:
     """`fits` by machine; `failed`: machine → why it has none, or why its parameters are not those of the others.
 
-    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet. `held_out`: machine →
-    errors on samples that its fit did not use; none where none were kept. `logs_left_out`: machine → log → why it was not used.
+    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet. `logs_left_out`:
+    machine → log → why it was not used.
     """
 
     fits: Mapping[str, Fit]
     failed: Mapping[str, str]
     names: tuple[str, ...]
     significance: float = SIGNIFICANCE
-    held_out: Mapping[str, tuple[RowReport, ...]] = field(default_factory=dict)
     logs_left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property

@@ -40,11 +40,13 @@ def fleet_verdict(fleet: Fleet) -> Verdict:
         if apart
         else ", and none stands apart."
     )
-    held_out = rows_of_all(row for rows in fleet.held_out.values() for row in rows)
+    checks = [fit.unseen for fit in fleet.fits.values() if fit.unseen is not None]
+    held_out = rows_of_all(row for check in checks for row in check.rows)
     outcome = Outcome(
         name="fleet",
         fitted=rows_of_all(row for fit in fleet.fits.values() for row in fit.rows),
         held_out=held_out,
+        share=min((check.share for check in checks), default=1.0),
         disagreement=f"Logs of {', '.join(disagreeing)} disagree." if disagreeing else "",
         findings=[replace(f, message=f"{name}: {f}") for name, fit in fleet.fits.items() for f in fit.findings],
         unjudged=nothing_judged(held_out, "force"),

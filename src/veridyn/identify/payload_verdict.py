@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from veridyn.identify.result import HeldOutRows
 from veridyn.identify.weighing import Payload
-from veridyn.inference.error_measures import nothing_judged
 from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of
 
 GOOD_PERCENT = 3.0  # of the mass: a larger deviation is fair at best
@@ -19,7 +19,7 @@ NAMED = 6  # parameters in a sentence
 
 def payload_verdict(run: Payload) -> Verdict:
     """The verdict on a load, by runs with it that were held out, and by those of the fit where there are none."""
-    x = run.load
+    x, check = run.load, run.fit.unseen or HeldOutRows(rows=())
     weight = f"{x.mass:.4g} ± {x.mass_sigma:.2g} kg"
     none, impossible = x.mass < LEAST_SIGMAS * x.mass_sigma, x.shift > LARGEST_SHIFT
     what = "The load cannot be distinguished from none" if none else "The load weighs"
@@ -30,11 +30,11 @@ def payload_verdict(run: Payload) -> Verdict:
     outcome = Outcome(
         name=f"the load on '{x.body}'",
         fitted=run.fit.rows,
-        held_out=run.held_out_rows,
-        share=run.share,
+        held_out=check.rows,
+        share=check.share,
         disagreement=run.fit.disagreement or run.empty.disagreement,
         findings=list(findings.values()),
-        unjudged=nothing_judged(run.held_out_rows, "force"),
+        unjudged=check.unjudged,
         further=_reasons(run, none, impossible),
         headlines=dict.fromkeys(GRADES, f"{what}: {weight}."),
         may=("Compensating for the load in a controller (payload.json), gravity first.",),

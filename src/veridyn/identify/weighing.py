@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +27,6 @@ from veridyn.identify.gains import estimated_gains, gain_names
 from veridyn.identify.payload import LoadEstimate, load_estimate, with_payload
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
-from veridyn.identify.validate import validate
-from veridyn.inference.error_measures import RowReport
 from veridyn.inference.verdict import Verdict
 from veridyn.lazy import above
 from veridyn.model.coordinates import Rows
@@ -47,17 +46,12 @@ Runs = Motion | Experiment | Sequence[Motion | Experiment]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Payload:
-    """A `load`, the `fit` of the runs that carry it and that of the `empty` machine; `gains`: how the drive gains are known, a sentence.
-
-    `held_out_rows`: errors of the fit on runs with the load of which `share` were not used for it; none where there are none.
-    """
+    """A `load`, the `fit` of the runs that carry it and that of the `empty` machine; `gains`: how the drive gains are known, a sentence."""
 
     load: LoadEstimate
     fit: Fit
     empty: Fit
     gains: str
-    held_out_rows: tuple[RowReport, ...] = ()
-    share: float = 1.0
 
     @cached_property
     def unexcited(self) -> tuple[str, ...]:
@@ -87,7 +81,7 @@ def weigh(
     load_sigma: float = 0.0,
     settings: IdentifySettings | None = None,
     rows: Rows = "all",
-    validation: Runs | None = None,
+    validation: Runs | Literal["none"] | None = None,
     progress: Progress = silent,
 ) -> Payload:
     """Weigh what a machine carries on `body`.
@@ -111,13 +105,14 @@ def weigh(
     settings, rows
         As those of :func:`veridyn.identify`.
     validation : Motion, Experiment, or a sequence of them, optional
-        Runs with the load that the fit does not use, and is judged by.
+        Runs with the load that the fit does not use, and is judged by, as that of :func:`veridyn.identify`.
 
     Returns
     -------
     Payload
         The load with its deviations, both fits, and the verdict.
     """
+    identified = partial(identify, rows=rows, progress=progress)
     if isinstance(machine, Fit):
         fit, gains = machine, OF_A_FIT
     else:
@@ -129,17 +124,15 @@ def weigh(
             )
         known = with_gain_sigma(machine, gain_sigma)
         gains = gains_in_words(machine, gain_sigma)
-        fit = identify(known, empty, empty_method(known), settings, rows=rows, progress=progress)
+        every = "none" if validation == "none" else None
+        fit = identified(known, empty, empty_method(known), settings, validation=every)
         fit = with_load_sigma(fit, load_sigma)
-    weighed = identify(
-        machine_with_load(fit, body, flange, centre), loaded, WLS(), settings, rows=rows, progress=progress
-    )
+    weighed = identified(machine_with_load(fit, body, flange, centre), loaded, WLS(), settings, validation=validation)
     return Payload(
         load=load_estimate(weighed, body, NAME, fit),
         fit=weighed,
         empty=fit,
         gains=gains,
-        held_out_rows=() if validation is None else validate(weighed, validation).rows,
     )
 
 

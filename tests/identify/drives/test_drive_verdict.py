@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from tests.identify.drives.demo_leg import fitted_leg, recorded_leg
 
@@ -42,7 +41,7 @@ def test_a_clean_log_with_held_out_samples_is_good() -> None:
 
 
 CASES = {
-    "not validated": ({"until": np.inf}, ("validation",)),
+    "not validated": ({"unseen": None}, ("validation",)),
     "disagreement": ({"disagreement": disagreement_of(3.0)}, ("disagreement",)),
     "frozen": ({"findings": (finding("frozen"),)}, ("finding",)),
     "saturation": ({"findings": (finding(SATURATION),)}, ("bound",)),
@@ -69,7 +68,8 @@ def test_a_delay_at_zero_is_a_bound() -> None:
 def test_worse_than_the_file_on_all_that_was_held_out() -> None:
     """The fit and the file change places: their errors are 201 times apart."""
     fit = fitted_leg()
-    swapped = replace(fit, replay=fit.replay_defaults, replay_defaults=fit.replay, chance=0.0)
+    assert fit.unseen is not None
+    swapped = replace(fit, unseen=replace(fit.unseen, rows=fit.unseen.before, before=fit.unseen.rows), chance=0.0)
     assert swapped.verdict.grade == "poor" and swapped.verdict.reasons[0].kind == "worse than file"
 
 

@@ -25,7 +25,7 @@ from veridyn.identify.drives.drive_unknowns import GAINS
 from veridyn.identify.drives.friction_choice import Rung
 from veridyn.identify.drives.held_out import WORSE_THAN_FILE, HeldOut, held_out, worse_than_file
 from veridyn.identify.drives.undetermined import OpenDirection
-from veridyn.identify.result import Estimate, Fit
+from veridyn.identify.result import Estimate, Fit, HeldOutRows
 from veridyn.identify.validation import Validation
 from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.inference.finding import FoundCause
@@ -199,16 +199,17 @@ class DrivesFit(Fit):
     @property
     def errors(self) -> tuple[float, float]:
         """rms over all joints, and the same with the values of the file: of what was held out, or else of what was fitted; rad or m."""
-        fitted = [(r.part(0.0, self.until) for r in logs) for logs in (self.replays, self.replays_defaults)]
-        now, before = zip(*self.held_out_replays, strict=True) if self.held_out_logs else fitted
-        return rms_of_all(tuple(now)), rms_of_all(tuple(before))
+        fitted = (r.part(0.0, self.until) for r in self.replays_defaults)
+        check = self.unseen or HeldOutRows(rows=self.rows, before=encoder_rows(self.described, fitted))
+        now, before = (np.sqrt(np.mean([r.rms**2 for r in rows])) for rows in (check.rows, check.before))
+        return float(now), float(before)
 
     @property
     def at_zero(self) -> tuple[str, ...]:
         """Delays that the search ended at its bound with."""
         return tuple(d.name for d in self.drives if d.key.endswith("_delay") and d.value <= 0.0)
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict:
         """How good it is, why it is no better, and what it may be used for."""
         return above("veridyn.identify.drives.drive_verdict", "drives_verdict")(self)
@@ -235,7 +236,10 @@ class DrivesFit(Fit):
                 finding.place,
             ) not in known and finding.cause != SATURATION:  # which its log was warned of
                 warn(IdentificationWarning, Fault(finding.message))
-        return replace(self, findings=tuple(replace(f, rank=rank) for rank, f in enumerate(every, 1)))
+        unseen = (
+            HeldOutRows(rows=self.held_out_rows, before=self.held_out_rows_defaults) if self.held_out_logs else None
+        )
+        return replace(self, unseen=unseen, findings=tuple(replace(f, rank=rank) for rank, f in enumerate(every, 1)))
 
     @property
     def estimates(self) -> dict[str, Estimate]:

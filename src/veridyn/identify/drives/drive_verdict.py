@@ -9,12 +9,14 @@ import numpy as np
 from veridyn.identify.drives.drive_log import SATURATION
 from veridyn.identify.drives.drive_result import DrivesFit
 from veridyn.identify.drives.held_out import WORSE_THAN_FILE
+from veridyn.identify.result import HeldOutRows
 from veridyn.inference.error_measures import nothing_judged
 from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of, worse_than_before
 
 
 def drives_verdict(fit: DrivesFit) -> Verdict:
     """The verdict on a fit of drives, by what was held out, and by the samples of the fit where nothing was."""
+    check = fit.unseen or HeldOutRows(rows=())
     known, total = len(fit.determined), len(fit.drives)
     worse = [f.place for f in fit.findings if f.cause == WORSE_THAN_FILE]
     saturated = [f for f in fit.findings if f.cause == SATURATION]
@@ -23,13 +25,13 @@ def drives_verdict(fit: DrivesFit) -> Verdict:
     outcome = Outcome(
         name=fit.described.name,
         fitted=fit.rows,
-        held_out=fit.held_out_rows,
-        before=fit.held_out_rows_defaults,
+        held_out=check.rows,
+        before=check.before,
         departure=fit.chance,
         disagreement=fit.disagreement,
         findings=[f for f in fit.findings if f not in saturated],
         bounds=bounds,
-        unjudged=nothing_judged(fit.held_out_rows, "encoder"),
+        unjudged=nothing_judged(check.rows, "encoder"),
         undetermined=[d.name for d in fit.drives if not d.determined],
         headlines=dict.fromkeys(GRADES, f"The simulation follows the encoders {_closeness(fit)}."),
         may=() if worse else ("Simulation of this machine under its own drives.",),

@@ -237,8 +237,8 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         rows += fitted_rows(fitted)
         not_shown |= fitted.not_shown
         figures["log_likelihood"] = fitted.fit.log_likelihood
-        if fitted.held_out_rows:
-            validation = Validation(fitted.held_out_rows, by="prediction", fit=fitted)
+        if fitted.unseen is not None:
+            validation = Validation(fitted.unseen.rows, by="prediction", fit=fitted)
             figures |= {f"validation_nis_{n}": size for n, size in validation.nis.items()}
     lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
     for name, line in lines.items():

@@ -20,7 +20,6 @@ from veridyn.files.yaml_reader import Place, PlainYaml
 from veridyn.identify.fleet import Fleet, fleet_of
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
-from veridyn.inference.error_measures import RowReport
 from veridyn.inference.verdict import Verdict
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
@@ -91,8 +90,7 @@ class MachineJob:
 class MachineRun:
     """`fit` of one machine, None where `why` says why not; `left_out`: log → why it was not used.
 
-    `figures` are those of its study, `held_out` the rows on what was held out, `warnings` what was noticed on the way, `inputs` the hashes
-    of its logs.
+    `figures` are those of its study, `warnings` what was noticed on the way, `inputs` the hashes of its logs.
     """
 
     fit: Fit | None = None
@@ -101,7 +99,6 @@ class MachineRun:
     figures: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
-    held_out: tuple[RowReport, ...] = ()
 
 
 def jobs_of(loaded: Loaded[FleetFile], logs: Logs) -> list[MachineJob]:
@@ -151,8 +148,7 @@ def run_machine(machine: Machine, loaded: Loaded[FleetFile], job: MachineJob) ->
     study = done.study
     figures = {**study.figures, **done.figures}
     inputs = {key: value for key, value in done.inputs.items() if key not in ("study", "model")}
-    held_out = study.check.rows if study.held_out > 0.0 else ()
-    return MachineRun(study.fit, "", left_out, figures, tuple(dict.fromkeys(str(f) for f in said)), inputs, held_out)
+    return MachineRun(study.fit, "", left_out, figures, tuple(dict.fromkeys(str(f) for f in said)), inputs)
 
 
 def _identified(
@@ -292,11 +288,7 @@ def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRu
             progress(TASK, float(len(found)), float(len(jobs)))
     fits = {name: one.fit for name, one in found.items() if one.fit is not None}
     fleet = fleet_of(fits, {name: one.why for name, one in found.items() if one.fit is None}, study.fleet.significance)
-    fleet = replace(
-        fleet,
-        held_out={name: found[name].held_out for name in fleet.fits},
-        logs_left_out={name: one.left_out for name, one in found.items() if one.left_out},
-    )
+    fleet = replace(fleet, logs_left_out={name: one.left_out for name, one in found.items() if one.left_out})
     _warn_of(found)
     first = next(iter(fleet.fits.values()))
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}

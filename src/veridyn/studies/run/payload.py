@@ -97,11 +97,7 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
     weighed = run_identify(inner, progress, carrying, estimation)
     with loaded.placing(("payload",), IdentificationError):
         load = load_estimate(weighed.study.fit, own.body, NAME, fit)
-    study = weighed.study
-    held_out = study.check.rows if study.held_out > 0.0 else ()
-    payload = Payload(
-        load=load, fit=study.fit, empty=fit, gains=gains, held_out_rows=held_out, share=study.held_out or 1.0
-    )
+    payload = Payload(load=load, fit=weighed.study.fit, empty=fit, gains=gains)
     missed = list(weighed.missed)
     if own.largest_sigma is not None and not load.mass_sigma <= own.largest_sigma:
         missed.append(
