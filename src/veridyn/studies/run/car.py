@@ -15,32 +15,27 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, did_you_mean
-from veridyn.identify.car_fit import FEWEST_SAMPLES, SHOWS_NOTHING, CarFit, cut, held_out_of
+from veridyn.identify.car_fit import FEWEST_SAMPLES, CarFit, cut, held_out_of
 from veridyn.identify.diagnosis.delays import Delays
+from veridyn.identify.drive_lines import drive_lines
 from veridyn.identify.estimators.innovations import Innovations, fit_car, swapped_axles_fault
 from veridyn.identify.validation import Validation
 from veridyn.inference.finding import FoundCause, Mistake
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.single_track import uncertain, with_estimate
+from veridyn.model.single_track import uncertain
 from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.measurements import clock_faults
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import (
     CHANNELS,
-    WHEELS,
     DriveLog,
-    Line,
     binned,
-    coast_down,
     common_clock,
     drive_faults,
     position_format_fault,
-    roll_distribution,
-    roll_gradients,
-    wheel_scales,
 )
 from veridyn.studies.config.log import TableSettings
 from veridyn.studies.config.observe import CarIdentifyFile, CarNoiseSettings, CarStudyFile, FilterSettings
@@ -49,8 +44,6 @@ from veridyn.studies.result import ParameterRow, fingerprint, limits_missed, par
 from veridyn.studies.run.estimation import IdentifiedDrive, IdentifyRun
 from veridyn.studies.run.machine import model_file, named_car
 from veridyn.studies.run.recordings import StudyDrive, single_log, spread_log
-
-COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 
 def study_car(loaded: Loaded[Any]) -> Machine:
@@ -240,19 +233,11 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         if fitted.unseen is not None:
             validation = Validation(fitted.unseen.rows, by="prediction", fit=fitted)
             figures |= {f"validation_nis_{n}": size for n, size in validation.nis.items()}
-    lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
-    for name, line in lines.items():
-        rows += _line_rows(name, line, checked.get(name), figures)
-    if drive.has("speed", "ax", "throttle", "brake"):
-        car, unseen = _with_drag(train, car, rows)
-        not_shown |= unseen
-    if study.axle_rates and {"roll_front", "roll_rear"} <= set(lines):
-        gradients = {"front": lines["roll_front"], "rear": lines["roll_rear"]}
-        if set(study.axle_rates) == {"front", "rear"}:
-            share, sigma = roll_distribution(gradients, {str(k): v for k, v in study.axle_rates.items()})
-            rows.append(parameter_row("front_roll_share", "1", share, sigma))
-    elif {"roll_front", "roll_rear"} <= set(lines):
-        not_shown["front_roll_share"] = "the distribution of the roll moment needs the axles' rates (axle_rates)."
+    straight = drive_lines(car, train, rest, {str(axle): rate for axle, rate in study.axle_rates.items()})
+    car, lines, checked = straight.car, straight.lines, straight.checked
+    rows += straight.rows
+    figures |= straight.figures
+    not_shown |= straight.not_shown
     if not rows and not not_shown:
         wanted = "speed, steer and yaw_rate or ay; wheel_… and speed; travel_… and ay; speed, ax, throttle and brake"
         raise loaded.error_at(("log", "columns"), "nothing can be identified from these channels.", wanted)
@@ -291,59 +276,3 @@ def _findings(fitted: CarFit | None, faults: Sequence[Fault]) -> tuple[FoundCaus
     known = tuple(f"{f}" for f in own)
     other = [f for f in faults if not any(text.startswith(f"{f.where}: {f.what}") for text in known)]
     return (*own, *(Mistake("drive", f).finding(rank) for rank, f in enumerate(other, len(own) + 1)))
-
-
-def _lines(drive: DriveLog, car: Machine, quiet: bool = False) -> dict[str, Line]:
-    """What straight lines show of this drive; with `quiet`, what has too few samples is left out."""
-    c, out = drive.channels, dict[str, Line]()
-    wheels = {w: c[f"wheel_{w}"] for w in WHEELS if f"wheel_{w}" in c}
-    travel = {w: c[f"travel_{w}"] for w in WHEELS if f"travel_{w}" in c}
-    try:
-        if wheels and drive.has("speed"):
-            out |= {f"wheel_{w}_scale": line for w, line in wheel_scales(wheels, c["speed"], drive.rate).items()}
-        if travel and drive.has("ay"):
-            out |= {
-                f"roll_{axle}": line
-                for axle, line in roll_gradients(travel, c["ay"], car.parameters["track"], drive.rate).items()
-            }
-    except DataError:
-        if not quiet:
-            raise
-    return out
-
-
-def _share(values: Array) -> Array:
-    """Of the largest value; zero is a pedal that is released."""
-    most = float(np.nanmax(np.abs(values)))
-    return np.abs(values) / most if most > 0.0 else np.zeros(len(values))
-
-
-def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, float]) -> list[ParameterRow]:
-    if name.startswith("wheel_"):
-        if other is not None:
-            figures[f"{name}_error_percent"] = 100.0 * abs(line.value["scale"] / other.value["scale"] - 1.0)
-        return [parameter_row(name, "1", line.value["scale"], line.sigma["scale"], 1.0)]
-    if name.startswith("roll_"):
-        axle = name.removeprefix("roll_")
-        figures[f"roll_gradient_{axle}_rms"] = line.rms
-        return [parameter_row(f"{axle}_roll_gradient", "rad/(m/s^2)", line.value["gradient"], line.sigma["gradient"])]
-    return []
-
-
-def _with_drag(drive: DriveLog, car: Machine, rows: list[ParameterRow]) -> tuple[Machine, dict[str, str]]:
-    """The car with the drag that shows while neither throttle nor brake acts, and its rows; or why the drive does not show it."""
-    c = drive.channels
-    free = (_share(c["throttle"]) < COASTING_BRAKE) & (_share(c["brake"]) < COASTING_BRAKE)
-    try:
-        line = coast_down(c["speed"], c["ax"], free, drive.rate)
-    except DataError as error:
-        return car, {"drag": f"{error.faults[0].what}"}
-    m = car.parameters["mass"]
-    value, sigma = m * line.value["drag"], m * line.sigma["drag"]
-    rows.append(parameter_row("drag", "N/(m/s)^2", value, sigma))
-    rows.append(parameter_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
-    if sigma > SHOWS_NOTHING * abs(value) or value < 0.0:
-        return car, {
-            "drag": f"coasting leaves {value:.2g} ± {sigma:.2g} N/(m/s)^2; coast through a wider range of speeds."
-        }
-    return with_estimate(car, "drag", value, sigma), {}
