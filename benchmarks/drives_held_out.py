@@ -38,9 +38,9 @@ from benchmarks.foreign.quadruped import (
     recorded,
 )
 from veridyn.errors import IdentificationError, VeridynWarning
+from veridyn.identify.drives.drive_result import rms_of_all
 from veridyn.identify.drives.drive_unknowns import with_drives
-from veridyn.report.drives import drives_verdict
-from veridyn.studies.run.drives import DrivesRun
+from veridyn.identify.drives.held_out import WORSE_THAN_FILE
 
 CIRCUMSTANCES = ("ideal", "limit", "right")
 FITTED, HELD_OUT = 10.0, 5.0  # s
@@ -92,15 +92,14 @@ def foreseen(seed: int, circumstance: str, legs: Sequence[str] = LEGS) -> Forese
     except IdentificationError as error:
         return Foreseen(seed, circumstance, share, seconds=time.process_time() - begin, failed=str(error))
     assert isinstance(fit, vd.estimators.DrivesFit)
-    run = DrivesRun(fit, (), 0.0, {})
     return Foreseen(
         seed,
         circumstance,
         share,
-        run.figures["rms_fitted"],
+        rms_of_all(fit.replays, 0.0, fit.until),
         fit.rms_held_out,
         fit.rms_held_out_defaults,
-        drives_verdict(run).grade == "poor" and bool(run.findings),
+        fit.verdict.grade == "poor" and any(f.cause == WORSE_THAN_FILE for f in fit.findings),
         time.process_time() - begin,
     )
 

@@ -46,8 +46,8 @@ def test_pictures_and_tables_are_of_all_machines(run: FleetRun) -> None:
 
 def test_what_was_left_out_is_on_the_page(run: FleetRun) -> None:
     """A machine and a log that were left out, and a limit that is missed: in the verdict and in sections of their own."""
-    odd = {**run.machines, "unit-2": replace(run.machines["unit-2"], left_out={"b.csv": "torn <b>"}), "x": MachineRun()}
-    fleet = replace(run.fleet, failed={"x": "no log"})
+    odd = {**run.machines, "x": MachineRun()}
+    fleet = replace(run.fleet, failed={"x": "no log"}, logs_left_out={"unit-2": {"b.csv": "torn <b>"}})
     part = replace(run, machines=odd, fleet=fleet, missed=("too many.",))
     found = fleet_verdict(part)
     assert found.grade == "poor" and "Left out: x." in found.findings and "Missed: too many." in found.findings

@@ -216,8 +216,7 @@ def drives(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> Non
         begun = time.process_time()
         fit = identify_drives(made.model, made.training, Drives(until=made.fitted), progress=progress)
         spent = time.process_time() - begun
-        replay, before = fit.simulate(made.validation), fit.simulate_defaults(made.validation)
-        run = DrivesRun(fit, (replay,), spent, inputs, truth=made.truth, quick=quick, validation_defaults=(before,))
+        run = DrivesRun(fit.with_validation(made.validation), spent, inputs, truth=made.truth, quick=quick)
         return run, run.result("demo drives", seed)
 
     def keep(done: Any, run: Run) -> None:

@@ -250,8 +250,9 @@ def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Reco
 def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """payload.json has the load as controllers take it."""
     from veridyn.files.archive import save
+    from veridyn.identify.controller_load import controller_settings
     from veridyn.report.study import payload_page, payload_verdict
-    from veridyn.studies.run.payload import controller_settings, run_payload
+    from veridyn.studies.run.payload import run_payload
 
     done = run_payload(loaded, progress)
     x = done.load

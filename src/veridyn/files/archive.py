@@ -145,6 +145,8 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         replay=_replay_file(fit.replay_settings),
         findings=list(fit.findings),
+        disagreement=fit.disagreement,
+        unseen=fit.unseen,
         car=_car_file(fit) if isinstance(fit, CarFit) else None,
         drives=drives,
         model=model_text(fit.described.formulated(fit.formulation)),
@@ -221,6 +223,8 @@ def load(path: str | os.PathLike[str]) -> Fit:
         formulation=described.formulation,
         replay_settings=_replay_settings(content.replay),
         findings=tuple(content.findings),
+        disagreement=content.disagreement,
+        unseen=content.unseen,
     )
     if content.drives is not None:
         return _drives_fit_of(found, content.drives, arrays)
@@ -268,7 +272,7 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
         return {key: _plain(v) for key, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list) else value
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _same(a: ParameterSet, b: ParameterSet) -> bool:
@@ -322,7 +326,12 @@ def _car_fit_of(fit: Fit, car: CarFile, covariance: Array) -> CarFit:
         at_bound=dict(car.at_bound),
     )
     common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
-    return CarFit(**common, noise=CarNoise(**car.noise.model_dump()), fit=search, largest=car.largest)
+    return CarFit(
+        **common,
+        noise=CarNoise(**car.noise.model_dump()),
+        fit=search,
+        largest=car.largest,
+    )
 
 
 def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
@@ -344,6 +353,7 @@ def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
         log=fit.replay.name,
         joints=list(fit.replay.joints),
         further=[own.name for own, _ in fit.further],
+        chance=fit.chance,
     )
     arrays: dict[str, Array] = {}
     for names, now, before in zip(drive_arrays(part), fit.replays, fit.replays_defaults, strict=True):
@@ -368,6 +378,7 @@ def _drives_fit_of(fit: Fit, part: DrivesPart, arrays: Mapping[str, NDArray[Any]
     common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
     return DrivesFit(
         **common,
+        chance=part.chance,
         drives=tuple(DriveEstimate(**{**d.model_dump(), "joints": tuple(d.joints)}) for d in part.numbers),
         open=tuple(OpenDirection(tuple(o.names), o.left, o.text) for o in part.open),
         terms=tuple(Rung(**t.model_dump()) for t in part.terms),

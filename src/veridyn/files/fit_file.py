@@ -24,7 +24,7 @@ from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean
 from veridyn.files.access import read_arrays
 from veridyn.files.machine.load import parse_machine
-from veridyn.identify.result import Feasibility
+from veridyn.identify.result import Feasibility, HeldOutRows
 from veridyn.inference.error_measures import RowReport
 from veridyn.inference.finding import FoundCause
 from veridyn.model.machine import Machine
@@ -95,6 +95,8 @@ class FitFile(Strict):
     described: bool = True  # of files of older versions; a fit always has the machine as it was described
     replay: ReplayFile | None = None
     findings: list[FoundCause] = []
+    disagreement: str = ""
+    unseen: HeldOutRows | None = None
     car: CarFile | None = None  # of a car of a few numbers
     drives: DrivesPart | None = None  # of drives from commands and encoders
     arrays: ArraysFile
@@ -354,6 +356,7 @@ class DrivesPart(Strict):
     log: str
     joints: list[str]
     further: list[str] = []  # logs after the first
+    chance: float = 0.0
 
 
 def drive_arrays(part: DrivesPart) -> list[tuple[str, ...]]:

@@ -10,6 +10,7 @@ A car answers to forces that nobody measures, so that it is judged by prediction
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,21 +21,31 @@ from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.result import Fit
+from veridyn.identify.result import Fit, HeldOutRows
 from veridyn.identify.validation import Validation
 from veridyn.inference.error_measures import Moments, RowReport
+from veridyn.inference.finding import FoundCause, Mistake
+from veridyn.inference.log_inspection import log_mistakes
+from veridyn.inference.verdict import Verdict
 from veridyn.lazy import above
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterFit, Uncertainty
+from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import CarNoise, with_values
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog, log_faults
 
 SHOWS_NOTHING = 0.8  # of the prior's deviation: with more left, the drive does not show the parameter
 MOST_DRAWS = 1000  # for one set within the bounds
+TRAINED = 0.7  # of a drive, where nothing is said of what judges
+FEWEST_SAMPLES = 50  # of a drive, from which on it judges
+INPUTS = ("speed", "steer", "ax")
+ANOTHER_DRIVE = (
+    "The drive may differ from the one that was learned from, or the noise of the study from that of the sensors."
+)
 SOURCE = "each estimated parameter by itself, with its prior"
 
 
@@ -49,6 +60,11 @@ class CarFit(Fit):
     noise: CarNoise
     fit: ParameterFit
     largest: float = float("nan")
+
+    @property
+    def verdict(self) -> Verdict:
+        """How good it is, why it is no better, and what it may be used for."""
+        return above("veridyn.identify.car_verdict", "car_verdict")(self)
 
     @cached_property
     def car(self) -> Machine:
@@ -89,6 +105,39 @@ class CarFit(Fit):
         hint = "Start nearer to the car, or let the noise be larger: tight noise makes a wrong start hard to leave."
         return (Fault(what, where=self.described.name, hint=hint),)
 
+    def with_findings(self, logs: Sequence[Experiment], more: Sequence[Fault] = ()) -> CarFit:
+        """The fit with what logs show to be wrong, its own and those that judge, and what else was found: findings, and warnings."""
+        car = self.described
+        moved = [
+            n for n in INPUTS if any(n in log and np.ptp(log[n].values) > 0.0 for log in logs)
+        ]  # a constant speed is none
+        called = {name: name for name in moved} | {s.name: _role(s) for s in car.sensors}
+        faults = [f for log in logs for f in log_faults(log, car)]
+        found = [*log_mistakes(logs, called), *(Mistake("drive", f) for f in (*faults, *more))]
+        for mistake in found:
+            warn(IdentificationWarning, mistake.fault)
+        notes = (*self.notes, *(f"suspected: {mistake}" for mistake in found))
+        return replace(self, notes=notes, findings=(*self.findings, *_ranked(self, found)))
+
+    def with_validation(self, drive: DriveLog, progress: Progress = silent, *, checks: bool = True) -> CarFit:
+        """The fit judged by a drive that it did not use. Innovations unlike those stated are a finding where there is no other."""
+        if len(drive.t) <= FEWEST_SAMPLES:
+            return self
+        before = replace(self.described, sensors=self.car.sensors)
+        seen, log = predictions(self.car, self.noise, drive, progress)
+        serious = above("veridyn.observe.consistency.findings", "serious_findings")(seen, skip=SETTLING)
+        found = [Mistake("innovations", Fault(text, "validation", hint=ANOTHER_DRIVE)) for text in serious]
+        found = [] if self.findings or not checks else found  # a cause that is named explains it
+        for mistake in found:
+            warn(IdentificationWarning, mistake.fault)
+        return replace(
+            self,
+            unseen=HeldOutRows(
+                rows=drive_rows(seen, log), before=drive_rows(*predictions(before, self.noise, drive, progress))
+            ),
+            findings=(*self.findings, *_ranked(self, found)),
+        )
+
     def draws(self, n: int, rng: np.random.Generator) -> Array:
         """Parameters (n, all) of cars like this one: from the Gaussian of the estimate, within the bounds of each parameter."""
         p = self.described.parameters
@@ -123,7 +172,29 @@ class CarFit(Fit):
         """Each parameter with deviation and prior, and what the drive does not show."""
         lines = [f"{self.described.name}: {self.fit.summary()}"]
         lines += [f"not shown by this drive: {n}: {why}" for n, why in self.not_shown.items()]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.notes, self.verdict.summary()])
+
+
+def _ranked(fit: Fit, mistakes: Sequence[Mistake]) -> list[FoundCause]:
+    """Further findings of a fit."""
+    return [mistake.finding(rank) for rank, mistake in enumerate(mistakes, len(fit.findings) + 1)]
+
+
+def _role(sensor: Sensor) -> str:
+    """The name of a sensor's channel in a log of joints, by which inspection knows that a car rests."""
+    return f"qd.{sensor.on}" if sensor.on == "yaw_rate" else sensor.name
+
+
+def held_out_of(drive: DriveLog) -> tuple[DriveLog, DriveLog]:
+    """What is learned from, and the rest, which judges: the last part of the drive."""
+    middle = float(drive.t[0] + TRAINED * (drive.t[-1] - drive.t[0]))
+    return drive.between(float(drive.t[0]), middle), drive.between(middle, np.inf)
+
+
+def cut(log: Experiment, low: float, high: float) -> Experiment:
+    """The samples of a log from `low` up to `high` seconds."""
+    kept = {n: (c, (c.t >= low) & (c.t < high)) for n, c in log.channels.items()}
+    return Experiment({n: replace(c, t=c.t[k], values=c.values[k]) for n, (c, k) in kept.items()}, log.name)
 
 
 def groups_of(car: Machine, names: tuple[str, ...], covariance: Array) -> BaseParameters:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.special import chdtrc
+from scipy.linalg import LinAlgError
 
 from veridyn.arrays import Array
 from veridyn.identify.estimator import WLS
 from veridyn.identify.result import Fit, HeldOutRows
+from veridyn.inference.departure import chance_of_departure
 from veridyn.inference.finding import CONTRADICTION
 from veridyn.inference.verdict import Outcome, Reason, Verdict, verdict_of
 from veridyn.wording import count, listed
@@ -51,7 +51,7 @@ def outcome_of(fit: Fit) -> Outcome:
         held_out=check.rows,
         before=check.before,
         share=check.share,
-        departure=chance_of_departure(fit.values - fit.priors, fit.covariance),
+        departure=_departure(fit.values - fit.priors, fit.covariance),
         contradiction=_contradiction(fit),
         disagreement=fit.disagreement,
         findings=fit.findings,
@@ -68,12 +68,12 @@ def outcome_of(fit: Fit) -> Outcome:
     )
 
 
-def chance_of_departure(away: Array, covariance: Array) -> float:
+def _departure(away: Array, covariance: Array) -> float:
     """How often estimates lie as far from values that are right, `away` from them with this covariance; 0 where it is not known."""
     if not len(away) or not np.isfinite(away).all():
         return 0.0
     try:
-        return float(chdtrc(len(away), away @ cho_solve(cho_factor(covariance), away)))
+        return chance_of_departure(away, covariance)
     except (LinAlgError, ValueError):
         return 0.0
 

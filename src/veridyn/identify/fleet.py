@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -47,6 +47,8 @@ from veridyn.identify.estimator import Estimator
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
+from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -70,17 +72,24 @@ class Outlier(NamedTuple):
         return f"{self.machine}: {self.parameter} = {self.value:.4g}, {self.deviations:+.1f} deviations from the others"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fleet:
     """`fits` by machine; `failed`: machine → why it has none, or why its parameters are not those of the others.
 
-    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet.
+    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet. `logs_left_out`:
+    machine → log → why it was not used.
     """
 
     fits: Mapping[str, Fit]
     failed: Mapping[str, str]
     names: tuple[str, ...]
     significance: float = SIGNIFICANCE
+    logs_left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How good it is, why it is no better, and what it may be used for."""
+        return above("veridyn.identify.fleet_verdict", "fleet_verdict")(self)
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -143,7 +152,7 @@ class Fleet:
             lines.append(f"outliers: not looked for, which takes {FEWEST} machines")
         lines += [f"outlier: {found}" for found in self.outliers]
         lines += [f"no fit: {name}: {why}" for name, why in self.failed.items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, self.verdict.summary()])
 
     def to_frame(self) -> Any:
         """A pandas table with one line for each machine and parameter: value, sigma, outlier."""
@@ -239,7 +248,7 @@ def fleet_of(fits: Mapping[str, Fit], failed: Mapping[str, str], significance: f
     names = _shared(kept, out)
     for name, why in out.items():
         warn(IdentificationWarning, Fault(f"the machine is left out: {why}", name))
-    return Fleet(kept, out, names, significance)
+    return Fleet(fits=kept, failed=out, names=names, significance=significance)
 
 
 def _one(

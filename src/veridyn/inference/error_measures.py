@@ -182,6 +182,14 @@ def worst_measured(rows: Iterable[RowReport]) -> RowReport | None:
     return max((r for r in rows if r.measured_rms > 0.0), key=lambda r: r.relative_error, default=None)
 
 
+def nothing_judged(rows: Iterable[RowReport], what: str, noise: str = "its noise") -> str:
+    """Why none of these rows can be judged, in words; empty where one can, and where there are none."""
+    several = tuple(rows)
+    if not several or any(r.judged for r in several):
+        return ""
+    return f"no {what} varies by more than {MIN_SIGNAL_TO_NOISE:g} times {noise}"
+
+
 def row_table(rows: Iterable[RowReport]) -> list[str]:
     """Lines of plain text: rms error, rms and standard deviation of the measured force with their unit, and both measures in percent.
 

@@ -143,7 +143,6 @@ PICTURE_LEAD = (
 DRAWN_MACHINES = 40  # machines of the matrix, the ones farthest from the others
 DEVIATIONS = 6.0  # at which the matrix has its full colour
 LISTED_MACHINES = 60  # lines of the table of machines
-POOR_SHARE = 0.5  # of the machines: with fewer fits a fleet says little
 
 
 def fleet_page(run: FleetRun, result: Result, command: str) -> str:
@@ -174,35 +173,7 @@ def fleet_page(run: FleetRun, result: Result, command: str) -> str:
 
 def fleet_verdict(run: FleetRun) -> Verdict:
     """How many machines are identified, and which are not as the others."""
-    fleet = run.fleet
-    total, found = len(run.machines), len(fleet.fits)
-    apart = list(dict.fromkeys(o.machine for o in fleet.outliers))
-    findings = [
-        f"{o.machine}: {o.parameter} is {number(abs(o.deviations), 2)} deviations "
-        f"{'above' if o.deviations > 0.0 else 'below'} the others."
-        for o in fleet.outliers[:5]
-    ]
-    if len(fleet.outliers) > 5:
-        findings.append(f"{len(fleet.outliers) - 5} more values stand apart.")
-    if fleet.failed:
-        findings.append(f"Left out: {listed(list(fleet.failed))}.")
-    findings += [f"Left out of {name}: {listed(list(logs))}." for name, logs in run.logs_left_out.items()]
-    if found < FEWEST:
-        findings.append(f"Outliers are not looked for, which takes {FEWEST} machines.")
-    findings += [f"Missed: {m}" for m in run.missed]
-    poor = found < POOR_SHARE * total or bool(run.missed)
-    fair = bool(apart or fleet.failed or run.logs_left_out) or found < FEWEST
-    head = f"{found} of {total} machines are identified"
-    head += (
-        f"; {listed(apart)} {'stands' if len(apart) == 1 else 'stand'} apart." if apart else ", and none stands apart."
-    )
-    return Verdict(
-        "poor" if poor else "fair" if fair else "good",
-        head,
-        tuple(findings),
-        ("Choosing which machines to look at first, and priors for further machines of this model.",),
-        ("Comparing machines that carried different loads or drives: their parameters differ for that reason.",),
-    )
+    return run.verdict
 
 
 def _apart_lead(fleet: Fleet) -> str:

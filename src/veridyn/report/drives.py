@@ -6,7 +6,7 @@ import numpy as np
 
 from veridyn.identify.drives.drive_result import DriveReplay
 from veridyn.inference.verdict import Verdict
-from veridyn.report import listed, measured, number, percent, unit_text
+from veridyn.report import listed, measured, number, percent
 from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, attempted
 from veridyn.report.faults import open_section
 from veridyn.report.motion import machine_animation
@@ -53,29 +53,7 @@ def drives_page(run: DrivesRun, result: Result, command: str) -> str:
 
 def drives_verdict(run: DrivesRun) -> Verdict:
     """Whether the simulation may be used, and for what not."""
-    fit, figures = run.fit, run.figures
-    word = "held_out" if "rms_held_out" in figures else "fitted"
-    now, before = figures[f"rms_{word}"], figures[f"rms_{word}_defaults"]
-    ratio = before / now if now > 0.0 else np.inf
-    head = f"The simulation follows the encoders {_times(ratio)} times as closely as with the values of the model file."
-    lines = [
-        f"{len(fit.determined)} of {len(fit.drives)} numbers are determined by the log; the others stay near what was known."
-    ]
-    if word == "fitted":
-        lines.append("All samples were fitted: no sample is left that could contradict.")
-    lines += [str(one.message) for one in run.findings]
-    lines += [f"Missed: {text}" for text in run.missed]
-    worse = bool(run.findings) or ratio < 1.0
-    grade = "poor" if run.missed or worse else "good" if word == "held_out" else "fair"
-    may = () if worse else ("Simulation of this machine under its own drives.",)
-    never = ["Forces and speeds far beyond those of the log.", "Contact: the machine was held."]
-    never += ["Simulation in place of the model file, whose values follow held-out data better."] if worse else []
-    return Verdict(grade, head, tuple(lines), may, tuple(never))
-
-
-def _times(ratio: float) -> str:
-    """A ratio without a power of ten."""
-    return f"{ratio:.0f}" if 10.0 <= ratio < np.inf else number(ratio, 2)
+    return run.verdict
 
 
 def _errors(run: DrivesRun, note: str) -> Section:
@@ -168,9 +146,6 @@ def _animation(run: DrivesRun) -> Animation:
     return machine_animation(fit.described, replay.t[own], motions, caption)
 
 
-LARGEST_AGREEMENT = 2.0  # standard deviations by which two fits may differ before the verdict doubts them
-
-
 def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
     """The report of ``veridyn identify`` for a study with a section ``flexible``."""
     value, sigma = measured(1e3 * run.fit.delay, 1e3 * run.fit.delay_sigma)
@@ -187,20 +162,7 @@ def flexible_page(run: FlexibleRun, result: Result, command: str) -> str:
 
 def flexible_verdict(run: FlexibleRun) -> Verdict:
     """Which stiffnesses may be used."""
-    known = [c for c, joint in run.fit.joints.items() if joint.stiffness.determined]
-    apart = [c for c in known if run.agreement[c] > LARGEST_AGREEMENT]
-    lines = []
-    for c in known:
-        value, sigma = measured(run.fit.joints[c].stiffness.value, run.fit.joints[c].stiffness.sigma)
-        lines.append(f"{c}: {value} ± {sigma} {unit_text(run.fit.joints[c].stiffness.unit)}.")
-    lines += run.fit.notes()
-    lines += [f"Training and validation logs differ in {listed(apart)} by more than two deviations."] if apart else []
-    lines += [f"Missed: {text}" for text in run.missed]
-    head = f"The logs determine the stiffness of {listed(known)}." if known else "The logs determine no stiffness."
-    doubted = len(known) < len(run.fit.joints) or apart or run.fit.findings
-    grade = "poor" if not known or run.missed else "fair" if doubted else "good"
-    never = ["Frequencies above the band of the fit: resonances are not in these logs."]
-    return Verdict(grade, head, tuple(lines), ("Correcting link angles for the load.",) if known else (), tuple(never))
+    return run.verdict
 
 
 def _joints(run: FlexibleRun) -> Table:

@@ -237,14 +237,8 @@ def identified_keys(found: IdentifiedDrive) -> list[Key]:
 
 
 def shown_verdict(car: str, found: IdentifiedDrive) -> Verdict:
-    """Good where everything that was asked is shown and no check is raised."""
-    shown = [p.name for p in found.parameters if p.name not in found.not_shown]
-    findings = [f"{count(len(shown), 'parameter')} determined: {listed(shown)}."]
-    if found.not_shown:
-        findings.append(f"Not shown by this drive: {listed(list(found.not_shown))}.")
-    findings += [f.what for f in found.faults]
-    grade = "poor" if found.faults else "fair" if found.not_shown else "good"
-    return Verdict(grade, f"{car}: what the drive shows of the car.", tuple(findings))
+    """What the drive shows of the car, and what speaks against it."""
+    return found.verdict(car)
 
 
 def drive_parts(run: ObserveRun, drive: ObservedDrive) -> ObservedParts:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from veridyn.identify.controller_load import CONVENTIONS
 from veridyn.inference.verdict import Verdict
-from veridyn.report import listed, measured, number, percent
+from veridyn.report import measured, number, percent
 from veridyn.report.blocks import Block, Code, Key, Section, Table, Text
 from veridyn.report.faults import named_faults
 from veridyn.report.identification import identification_page
@@ -20,7 +19,7 @@ from veridyn.report.verdict import verdict
 from veridyn.spatial.inertia import INERTIAL, six
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import IdentifyRun
-from veridyn.studies.run.payload import CONVENTIONS, PayloadRun
+from veridyn.studies.run.payload import PayloadRun
 
 
 def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
@@ -43,12 +42,6 @@ def identified_verdict(run: IdentifyRun) -> Verdict:
     from veridyn.report.observed import shown_verdict
 
     return shown_verdict(run.machine.name, run.drive).against(run.missed)
-
-
-GOOD_PERCENT = 3.0  # of the mass: a larger deviation is fair at best
-LARGEST_SHIFT = 3.0  # standard deviations that consistency may move a load before the verdict doubts it
-UNCERTAIN_INERTIA = 0.5  # of a moment of inertia: a larger deviation is reported
-LEAST_SIGMAS = 3.0  # a mass nearer to zero than so many deviations may be none
 
 
 def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, command: str) -> str:
@@ -75,35 +68,7 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
 
 def payload_verdict(run: PayloadRun) -> Verdict:
     """Whether the load may be used, and what its deviation contains."""
-    x, w = run.load, run.weighed
-    value, sigma = measured(x.mass, x.mass_sigma)
-    share = 100.0 * x.mass_sigma / x.mass
-    budget = [f"{name} {number(s, 2)} kg" for name, s in x.mass_budget.items()]
-    findings = [f"σ = {sigma} kg: {', '.join(budget)}.", f"Drive gains: {run.gains}."]
-    if x.shift > 0.0:
-        findings.append(
-            f"No physical body has the estimated inertia; the nearest that one has is {number(x.shift, 2)} standard deviations away."
-        )
-    if x.has_inertia and (x.inertia_sigma[[0, 3, 5]] > UNCERTAIN_INERTIA * np.diag(x.inertia)).any():
-        findings.append(
-            "Its inertia about the centre of mass is hardly determined: deviations are of the size of the values."
-        )
-    if run.unexcited:
-        findings.append(
-            f"The runs that identify the machine do not show {listed(run.unexcited[:6])}: if the loaded runs do, the load takes it."
-        )
-    findings += [f"Possible fault: {s.fault.what}" for s in w.suspicions] + [f"Missed: {m}" for m in run.missed]
-    poor = x.mass < LEAST_SIGMAS * x.mass_sigma or x.shift > LARGEST_SHIFT or bool(run.missed)
-    fair = share > GOOD_PERCENT or bool(w.suspicions) or bool(run.unexcited) or "exact" in run.gains
-    what = "The load cannot be distinguished from none" if x.mass < LEAST_SIGMAS * x.mass_sigma else "The load weighs"
-    if x.shift > LARGEST_SHIFT:
-        what = "No possible load explains these runs well: the nearest weighs"
-    kept = ["Compensating for the load in a controller (payload.json), gravity first."]
-    never = ["Loads that move or bend, and friction that grows with the load: neither is in the model."]
-    if not x.has_inertia:
-        never.append("The inertia of the load: it was not estimated, and is written as zero.")
-    headline = f"{what}: {value} ± {sigma} kg."
-    return Verdict("poor" if poor else "fair" if fair else "good", headline, tuple(findings), tuple(kept), tuple(never))
+    return run.verdict
 
 
 def load_blocks(run: PayloadRun) -> list[Block]:

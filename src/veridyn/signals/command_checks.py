@@ -136,7 +136,7 @@ def command_faults(log: CommandedLog) -> list[Fault]:
 
 def command_warnings(log: CommandedLog) -> list[Fault]:
     """What leaves parts of a comparison blind."""
-    return [*_constant(log), *_saturated(log), *_rate(log)]
+    return [*_constant(log), *saturation_faults(log), *_rate(log)]
 
 
 def clock_faults(commands: Sequence[Channel], t: Array) -> list[Fault]:
@@ -324,7 +324,8 @@ def _constant(log: CommandedLog) -> list[Fault]:
     return [Fault(f"the command of {len(still)} joint(s) is constant: {_named(log, still)}.", log.name, hint=hint)]
 
 
-def _saturated(log: CommandedLog) -> list[Fault]:
+def saturation_faults(log: CommandedLog) -> list[Fault]:
+    """Drives that are at their limit in more than a share of the samples."""
     speed = np.gradient(log.position, log.step, axis=0)
     asked = np.abs(log.kp * (log.command - log.position) - log.kd * speed)
     share = (asked >= log.limit).mean(axis=0)

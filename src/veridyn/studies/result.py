@@ -35,6 +35,7 @@ from veridyn.files.access import write_atomic
 from veridyn.inference.parameter_row import NAN, ParameterRow
 from veridyn.inference.parameter_row import parameter_row as parameter_row
 from veridyn.inference.parameter_row import parameter_rows as parameter_rows
+from veridyn.inference.verdict import Grade, Verdict
 from veridyn.model.experiment import Experiment
 from veridyn.plain_text import harmless_cell
 from veridyn.version import __version__
@@ -305,6 +306,13 @@ def limits_missed(accept: Mapping[str, tuple[float, float]], figures: Mapping[st
             shown = f"{value:.6g}" if name in figures else "no such figure"
             out.append(f"{name}: {shown}, and {low:g} to {high:g} is accepted (accept.{name}).")
     return tuple(out)
+
+
+def grade_missed(verdict: Verdict, limit: Grade | None) -> tuple[str, ...]:
+    """A sentence where the verdict is worse than a study accepts."""
+    if limit is None or verdict.at_least(limit):
+        return ()
+    return (f"verdict: {verdict.grade}, and at least {limit} is accepted (accept.verdict).",)
 
 
 def rms_of(x: Array) -> float:

@@ -16,7 +16,6 @@ from veridyn.identify.drives.held_out import (
     FALSE_ALARM,
     STRETCHES,
     HeldOut,
-    chance_of_departure,
     held_out,
     worse_than_file,
 )
@@ -70,12 +69,3 @@ def test_a_loss_is_named_with_its_size() -> None:
     assert not held_out("one sample", file[:1] + 1.0, file[:1]).worse()
     assert not HeldOut(log="an older file", rms=2.0, rms_defaults=1.0).worse()
     assert part.loss is not None and part.loss.blocks == STRETCHES
-
-
-def test_estimates_of_a_right_file_depart_from_it_as_chance_says() -> None:
-    rng = np.random.default_rng(8)
-    root = rng.standard_normal((6, 6))
-    C = root @ root.T
-    chances = [chance_of_departure(np.linalg.cholesky(C) @ rng.standard_normal(6), C) for _ in range(2000)]
-    assert np.mean(np.array(chances) < 0.05) == pytest.approx(0.05, abs=0.015)  # three deviations of a share of 2000
-    assert chance_of_departure(np.zeros(0), np.zeros((0, 0))) == 1.0

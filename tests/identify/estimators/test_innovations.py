@@ -1,6 +1,7 @@
 """Parameters of a car by ``identify``: a stranger's drive, priors, tuned noise, and what cannot be asked of such a car."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from veridyn.model.single_track import CarNoise, PriorValue, car_machine, prior_
 TRUTH = Bicycle(duration=25.0, rate=25.0)
 NOISE = CarNoise(slip_error=0.001, bank=0.001)
 UNITS = {"speed": "m/s", "steer": "rad", "yaw_rate": "rad/s", "ay": "m/s^2"}
+WHOLE: dict[str, Any] = {"validation": "none"}  # every sample is fitted
 SENSORS = (vd.Sensor("yaw_rate", "reading", "yaw_rate", 0.003), vd.Sensor("ay", "reading", "ay", 0.1))
 
 
@@ -32,7 +34,7 @@ def log() -> vd.Experiment:
 
 @pytest.fixture(scope="module")
 def fit(log: vd.Experiment) -> CarFit:
-    return vd.identify(car(), log, Innovations(noise=NOISE, tuned=("ay",)))
+    return vd.identify(car(), log, Innovations(noise=NOISE, tuned=("ay",)), **WHOLE)
 
 
 def test_a_drive_shows_the_stiffness_of_the_tyres(fit: CarFit) -> None:
@@ -88,7 +90,7 @@ def test_stretches_that_disagree_widen_the_deviations() -> None:
     for truth in (Changing(duration=50.0, rate=25.0), Bicycle(duration=50.0, rate=25.0)):
         d = truth.drive(3)
         log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
-        found.append(vd.identify(car(), log, Innovations(noise=NOISE), diagnose="off"))
+        found.append(vd.identify(car(), log, Innovations(noise=NOISE), diagnose="off", **WHOLE))
     changing, steady = found
     assert len(changing.notes) == 1 and "disagree beyond their deviations" in changing.notes[0]
     assert steady.notes == () and changing.sigma[0] > 4.0 * steady.sigma[0]
@@ -105,7 +107,7 @@ def test_noise_that_varies_is_not_a_car_that_varies() -> None:
     d = Bicycle(duration=50.0, rate=25.0).drive(3)
     d["yaw_rate"] += 0.01 * (d["t"] > 25.0) * np.random.default_rng(0).normal(size=len(d["t"]))
     log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
-    found = vd.identify(car(), log, Innovations(noise=NOISE, tuned=("yaw_rate",)), diagnose="off")
+    found = vd.identify(car(), log, Innovations(noise=NOISE, tuned=("yaw_rate",)), diagnose="off", **WHOLE)
     assert len(found.notes) == 1 and "noise.yaw_rate" in found.notes[0] and "stiffness" not in found.notes[0]
     sums = found.fit.stretches
     assert sums is not None
@@ -146,7 +148,8 @@ def test_what_a_gentle_drive_does_not_show_is_named() -> None:
 
 
 def test_without_a_method_innovations_are_meant(log: vd.Experiment) -> None:
-    np.testing.assert_array_equal(vd.identify(car(), log).values, vd.identify(car(), log, "innovations").values)
+    by_default, by_word = vd.identify(car(), log, **WHOLE), vd.identify(car(), log, "innovations", **WHOLE)
+    np.testing.assert_array_equal(by_default.values, by_word.values)
 
 
 def test_a_search_that_does_not_end_is_warned_of(log: vd.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,11 @@ from scipy.stats import chi2
 from studies.payload_log import CENTRE, EXAMPLE, FOLDER, GAINS, INERTIA, MASS, RUNS, table
 from veridyn.errors import FileError
 from veridyn.files.archive import save
+from veridyn.identify.controller_load import controller_settings, principal_axes
 from veridyn.spatial.inertia import broken_law, from_centre
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.payload import PayloadRun, controller_settings, principal_axes, run_payload
+from veridyn.studies.run.payload import PayloadRun, run_payload
 
 DATA = os.environ.get("VERIDYN_DATA", "")
 LOAD = from_centre(MASS, CENTRE, INERTIA)
@@ -62,7 +63,7 @@ def test_the_example_finds_its_load(done: PayloadRun) -> None:
     fit = done.empty.study.fit
     at = [fit.names.index(f"K{k}") for k in range(1, 5)]
     assert (np.abs(fit.values[at] - GAINS) < 3.3 * fit.sigma[at]).all()
-    assert fit.estimator == "instrumental variables" and not done.missed and not done.unexcited
+    assert fit.estimator == "instrumental variables" and not done.missed and not done.payload.unexcited
     assert done.figures["payload_mass"] == x.mass
 
 
@@ -101,7 +102,7 @@ def test_the_scale_of_measured_torques_is_in_the_deviation(tmp_path: Path) -> No
 
     plain, large = weighed(1.0, ""), weighed(1.03, "")
     assert large.load.free == pytest.approx(1.03 * plain.load.free, rel=1e-9)
-    assert "exact" in plain.gains
+    assert "exact" in plain.payload.gains
     x = weighed(1.0, "  gain_sigma: 0.02").load
     assert x.free == pytest.approx(plain.load.free, rel=1e-9)
     assert 0.01 * x.mass < x.mass_budget["drive gains as given"] < 0.02 * x.mass

@@ -36,7 +36,6 @@ from veridyn.identify.diagnosis.plausible import (
     absurd_signs,
     odd_motion,
     prior_scales,
-    slow_clock,
 )
 from veridyn.identify.diagnosis.position_noise import (
     beyond_noise,
@@ -56,6 +55,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.identify.validate import predicted
 from veridyn.inference.finding import CONTRADICTION, UNEXPLAINED, Mistake
+from veridyn.inference.log_inspection import clock_mistake, sensor_mistakes
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -63,15 +63,12 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.findings import SLOWEST_CLOCK
 from veridyn.signals.outliers import REST_SAMPLES, runs
-from veridyn.signals.quality import inspect
 from veridyn.signals.resample import uniform_rate
 
 Diagnose = Literal["fast", "full", "off"]
 # Of a row for each parameter, from which rows that contradict each other are reported (chosen)
 CONTRADICTING_SAMPLES = 10.0
 STUCK_SHARE = 0.5  # of the scatter of the force elsewhere: a larger change would have been seen (chosen)
-# Kinds of findings that spoil a measured force
-INSPECTED = ("constant", "spike", "dropout", "frozen", "clipping", "held", "coarse")
 # Equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
 OVERSAMPLED = 4.0
 NOISY = "noisy accelerations"
@@ -198,7 +195,7 @@ def slow_clocks(motion: Motion) -> list[Mistake]:
     if len(motion) < 3:
         return []
     rate = (len(motion) - 1) / float(motion.t[-1] - motion.t[0])
-    return [slow_clock("motion", rate)] if rate < SLOWEST_CLOCK and _in_order(motion) else []
+    return [clock_mistake("motion", rate)] if rate < SLOWEST_CLOCK and _in_order(motion) else []
 
 
 def _in_order(motion: Motion) -> bool:
@@ -292,12 +289,7 @@ def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
         there = np.isfinite(force)
         if there.any() and np.any(force[there]):
             channels[c] = Channel(c, motion.t[there], force[there], "N*m" if kind == "turning" else "N")
-    found = inspect(Experiment(channels, "forces"))
-    return [
-        Mistake(f.kind, replace(f.fault, where=f"force of '{f.channel}'", line=None, at=()))
-        for f in found
-        if f.kind in INSPECTED and f.severity == "warning"
-    ]
+    return sensor_mistakes(Experiment(channels, "forces"), {c: c for c in channels}, "force of")
 
 
 def traces_of(method: Estimator) -> Traces:

@@ -28,7 +28,6 @@ from veridyn.identify.diagnosis.fit_check import (
     traces_of,
     with_traces,
 )
-from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations
 from veridyn.identify.estimator import WLS, Estimator, FitProblem
 from veridyn.identify.estimators.feasible import Consistent
@@ -40,6 +39,7 @@ from veridyn.identify.regression.sampling import Sampling, choose_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, DiagnosisSettings, Hac, IdentifySettings
 from veridyn.inference.finding import Mistake
+from veridyn.inference.log_inspection import odd_clocks
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -20,10 +20,8 @@ from veridyn.identify.result import Fit
 from veridyn.inference.finding import Mistake
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import loop_jacobian
-from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.signals.findings import SLOWEST_CLOCK, too_fast
-from veridyn.signals.findings import slow_clock as slow_clock_fault
+from veridyn.signals.findings import too_fast
 
 WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show
 # Deviations that errors of a right model do not reach (those for white noise are often too small)
@@ -210,17 +208,6 @@ def _against(rows: Mapping[str, float]) -> Mistake:
         found=listed,
         hint="Look at the signs of these forces and positions, and at the gravity of the model.",
     )
-
-
-def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
-    """Clocks in another unit: rates that no logger of machines has."""
-    slowest = {log.name: min((c.rate for c in log.channels.values()), default=np.inf) for log in logs}
-    return [slow_clock(name, rate) for name, rate in slowest.items() if rate < SLOWEST_CLOCK]
-
-
-def slow_clock(where: str, rate: float) -> Mistake:
-    """That a log of `rate` samples per second is too slow."""
-    return Mistake("clock unit", slow_clock_fault(where, rate))
 
 
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:

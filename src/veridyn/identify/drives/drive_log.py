@@ -18,12 +18,21 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Faults, part_at, warn
+from veridyn.inference.finding import Mistake
+from veridyn.inference.log_inspection import log_mistakes
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.signals.command_checks import CommandedLog, clock_faults, command_faults, command_warnings
+from veridyn.signals.command_checks import (
+    CommandedLog,
+    clock_faults,
+    command_faults,
+    command_warnings,
+    saturation_faults,
+)
 
 Between = Literal["hold", "linear"]
 COMMAND, POSITION = "command.", "position."
+SATURATION = "saturation"  # the kind of mistake of a drive at its limit, where its gains do not act
 CLOCK_TOLERANCE = 0.25  # of a step: how far a sample may lie from its place on an even clock
 FEWEST_SAMPLES = 50
 DEGREES = 180.0 / np.pi
@@ -38,7 +47,7 @@ SMALLEST_NOISE = 1e-9  # rad or m: positions of a simulation have none
 class DriveRecord:
     """K samples every `step` seconds from the time `start`: commands and positions (K, n) of the coordinates, rad or m.
 
-    `run`: its number among the runs of a fit.
+    `run`: its number among the runs of a fit. `mistakes`: what speaks against its encoders, and drives that are at a limit.
     """
 
     name: str
@@ -49,6 +58,7 @@ class DriveRecord:
     position: Array
     between: Between = "hold"
     run: int = 0
+    mistakes: tuple[Mistake, ...] = ()
 
     def __len__(self) -> int:
         return len(self.position)
@@ -210,8 +220,10 @@ def _record(machine: Machine, log: Experiment, between: Between, faults: Faults,
     command = np.stack([_held(c, grid, step) for c in asked], axis=1)
     position = np.stack([c.values if np.array_equal(c.t, t) else np.interp(grid, c.t, c.values) for c in read], axis=1)
     _check_columns(machine, log, command, position, faults)
+    limited: list[Mistake] = []
     if len(faults.found) == before:
-        _check_drives(machine, log.name, step, command, position, faults)
+        limited = _check_drives(machine, log.name, step, command, position, faults)
+    roles = {POSITION + c: f"q.{c}" for c in machine.coordinates}
     return DriveRecord(
         name=log.name,
         coordinates=machine.coordinates,
@@ -221,11 +233,14 @@ def _record(machine: Machine, log: Experiment, between: Between, faults: Faults,
         position=position,
         between=between,
         run=run,
+        mistakes=(*log_mistakes([log], roles), *limited) if len(faults.found) == before else (),
     )
 
 
-def _check_drives(machine: Machine, name: str, step: float, command: Array, position: Array, faults: Faults) -> None:
-    """Clocks, signs, stops and limits, with what is known of the drives."""
+def _check_drives(
+    machine: Machine, name: str, step: float, command: Array, position: Array, faults: Faults
+) -> list[Mistake]:
+    """Clocks, signs, stops and limits, with what is known of the drives; those that are at a limit."""
     laws = {c.on: c for c in machine.controllers}
     own = {
         key: np.array([laws[c].constants.get(key, default) if c in laws else default for c in machine.coordinates])
@@ -243,8 +258,11 @@ def _check_drives(machine: Machine, name: str, step: float, command: Array, posi
     )
     found = command_faults(log)
     faults.extend(found)
-    for fault in command_warnings(log) if not found else ():
+    if found:
+        return []
+    for fault in command_warnings(log):
         warn(DataWarning, fault)
+    return [Mistake(SATURATION, replace(fault, where=f"{name}, {fault.where}")) for fault in saturation_faults(log)]
 
 
 def _held(c: Channel, grid: Array, step: float) -> Array:

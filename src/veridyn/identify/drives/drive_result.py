@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,17 +10,29 @@ from typing import Any
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
+from veridyn.errors import (
+    CapabilityError,
+    DataError,
+    Fault,
+    IdentificationWarning,
+    Limit,
+    did_you_mean,
+    warn,
+)
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
-from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
+from veridyn.identify.drives.drive_log import SATURATION, Between, DriveRecord, drive_records
 from veridyn.identify.drives.drive_unknowns import GAINS
 from veridyn.identify.drives.friction_choice import Rung
-from veridyn.identify.drives.held_out import HeldOut, held_out
+from veridyn.identify.drives.held_out import WORSE_THAN_FILE, HeldOut, held_out, worse_than_file
 from veridyn.identify.drives.undetermined import OpenDirection
-from veridyn.identify.result import Estimate, Fit
+from veridyn.identify.result import Estimate, Fit, HeldOutRows
 from veridyn.identify.validation import Validation
 from veridyn.inference.error_measures import Moments, RowReport
+from veridyn.inference.finding import FoundCause
+from veridyn.inference.log_inspection import findings_of
 from veridyn.inference.posterior import DETERMINED_SHARE
+from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -81,6 +92,11 @@ class DriveReplay:
         """Whether there are samples from `start` on."""
         return bool((self.t >= start).any())
 
+    def part(self, start: float = 0.0, end: float = np.inf) -> DriveReplay:
+        """The samples from `start` to before `end`."""
+        own = (self.t >= start) & (self.t < end)
+        return replace(self, t=self.t[own], measured=self.measured[own], simulated=self.simulated[own])
+
 
 def pooled_rms(replays: Sequence[DriveReplay], start: float = 0.0, end: float = np.inf) -> dict[str, float]:
     """Of each joint over all samples of several replays, as :meth:`DriveReplay.rms` of one; those without samples there are left out."""
@@ -95,10 +111,30 @@ def rms_of_all(replays: Sequence[DriveReplay], start: float = 0.0, end: float = 
     return float(np.sqrt(np.mean(np.square(list(pooled_rms(replays, start, end).values())))))
 
 
-def held_out_part(now: DriveReplay, before: DriveReplay, start: float = 0.0) -> HeldOut:
-    """What lies from `start` on, with the identified drives and with the values of the model file."""
-    own = now.t >= start
-    return held_out(now.name, *((r.measured - r.simulated)[own] for r in (now, before)))
+def encoder_rows(
+    machine: Machine, parts: Iterable[DriveReplay], sigma: Mapping[str, float] | None = None
+) -> tuple[RowReport, ...]:
+    """Errors of each encoder over these parts of logs; none where there are none. `sigma`: by which a fit weighs each."""
+    several = list(parts)
+    rows = []
+    for k, joint in enumerate(several[0].joints if several else ()):
+        y, error = Moments(), Moments()
+        for r in several:
+            y = y.merge(Moments.of(r.measured[:, k]))
+            error = error.merge(Moments.of((r.measured - r.simulated)[:, k]))
+        rows.append(
+            RowReport(
+                row=joint,
+                samples=y.samples,
+                rms=error.rms,
+                measured_rms=y.rms,
+                sigma=(sigma or {}).get(joint, np.nan),
+                measured_std=y.std,
+                noise=y.noise,
+                unit="rad" if machine.kinds[joint] == "turning" else "m",
+            )
+        )
+    return tuple(rows)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -109,7 +145,7 @@ class DrivesFit(Fit):
     log does not determine. `terms`: terms of friction that were tried. `until`: the time of each log up to which samples were fitted.
     `replay` and `replay_defaults` are of the first log, with the identified drives and with the values of the model file; `further` has
     such a pair of each other log, and `replays` and `replays_defaults` are all of them. `chance`: how often estimates would lie as far from
-    the values of the model file if these were right.
+    the values of the model file if these were right. `validation`: such a pair of each log of :meth:`with_validation`, which is not saved.
     """
 
     drives: tuple[DriveEstimate, ...]
@@ -123,6 +159,7 @@ class DrivesFit(Fit):
     replay_defaults: DriveReplay
     further: tuple[tuple[DriveReplay, DriveReplay], ...] = ()
     chance: float = 0.0
+    validation: tuple[tuple[DriveReplay, DriveReplay], ...] = ()
 
     @property
     def replays(self) -> tuple[DriveReplay, ...]:
@@ -135,10 +172,74 @@ class DrivesFit(Fit):
         return (self.replay_defaults, *(own for _, own in self.further))
 
     @property
-    def held_out(self) -> tuple[HeldOut, ...]:
-        """What is behind `until`, log by log."""
+    def held_out_replays(self) -> tuple[tuple[DriveReplay, DriveReplay], ...]:
+        """What was not fitted, with the identified drives and with the values of the model file: logs behind `until`, then validation."""
         both = zip(self.replays, self.replays_defaults, strict=True)
-        return tuple(held_out_part(now, before, self.until) for now, before in both if now.reaches(self.until))
+        behind = [tuple(r.part(self.until) for r in pair) for pair in both if pair[0].reaches(self.until)]
+        return (*((now, before) for now, before in behind), *self.validation)
+
+    @property
+    def held_out_logs(self) -> tuple[HeldOut, ...]:
+        """How far both are off there, log by log."""
+        return tuple(
+            held_out(now.name, now.measured - now.simulated, before.measured - before.simulated)
+            for now, before in self.held_out_replays
+        )
+
+    @property
+    def held_out_rows(self) -> tuple[RowReport, ...]:
+        """Errors of the encoders there; none where everything was fitted."""
+        return encoder_rows(self.described, (now for now, _ in self.held_out_replays))
+
+    @property
+    def held_out_rows_defaults(self) -> tuple[RowReport, ...]:
+        """The same with the values of the model file."""
+        return encoder_rows(self.described, (before for _, before in self.held_out_replays))
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """rms over all joints, and the same with the values of the file: of what was held out, or else of what was fitted; rad or m."""
+        fitted = (r.part(0.0, self.until) for r in self.replays_defaults)
+        check = self.unseen or HeldOutRows(rows=self.rows, before=encoder_rows(self.described, fitted))
+        now, before = (np.sqrt(np.mean([r.rms**2 for r in rows])) for rows in (check.rows, check.before))
+        return float(now), float(before)
+
+    @property
+    def at_zero(self) -> tuple[str, ...]:
+        """Delays that the search ended at its bound with."""
+        return tuple(d.name for d in self.drives if d.key.endswith("_delay") and d.value <= 0.0)
+
+    @property
+    def verdict(self) -> Verdict:
+        """How good it is, why it is no better, and what it may be used for."""
+        return above("veridyn.identify.drives.drive_verdict", "drives_verdict")(self)
+
+    def with_validation(self, logs: Experiment | Sequence[Experiment], progress: Progress = silent) -> DrivesFit:
+        """The fit judged by logs that it did not use as well: they are inspected, and simulated from their commands and first samples."""
+        records = drive_records(self.started, logs, self.between)
+        made = self.machine()
+        pairs = list[tuple[DriveReplay, DriveReplay]]()
+        for k, record in enumerate(records):
+            progress("simulating the encoders", float(k), float(len(records)))
+            pairs.append((replayed(made, record), replayed(self.started, record)))
+        judged = replace(self, validation=tuple(pairs))
+        return judged.with_findings(findings_of([m for record in records for m in record.mistakes]))
+
+    def with_findings(self, more: Sequence[FoundCause] = ()) -> DrivesFit:
+        """The same with further findings, and with held-out parts that the values of the file follow better; what is new is a warning."""
+        own = [f for f in self.findings if f.cause != WORSE_THAN_FILE]
+        every = [*own, *more, *worse_than_file(self.held_out_logs, self.chance)]
+        known = {(f.cause, f.place) for f in self.findings}
+        for finding in every:
+            if (
+                finding.cause,
+                finding.place,
+            ) not in known and finding.cause != SATURATION:  # which its log was warned of
+                warn(IdentificationWarning, Fault(finding.message))
+        unseen = (
+            HeldOutRows(rows=self.held_out_rows, before=self.held_out_rows_defaults) if self.held_out_logs else None
+        )
+        return replace(self, unseen=unseen, findings=tuple(replace(f, rank=rank) for rank, f in enumerate(every, 1)))
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -215,7 +316,7 @@ class DrivesFit(Fit):
             lines += self._by_log(a, b) if self.further else []
         lines += [str(one) for one in self.findings]
         lines += [f"not determined: {one}" for one in self.open]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.notes, self.verdict.summary()])
 
     def _by_log(self, start: float, end: float) -> list[str]:
         """A line for each log that has samples in this time."""
@@ -283,31 +384,11 @@ def validate_drives(fit: Fit, data: Any, by: str = "fit", progress: Progress = s
                 source=fit.described.name,
             )
     logs: list[Any] = list(data) if isinstance(data, list | tuple) else [data]
-    joints = fit.replay.joints
-    error, size = dict.fromkeys(joints, 0.0), dict.fromkeys(joints, Moments())
+    replays = []
     for k, log in enumerate(logs):
         if not isinstance(log, Experiment):
             hint = "Read it with veridyn.load_log; its channels are command.JOINT and position.JOINT."
             raise DataError("drives are judged on logs.", where="validate, data", found=type(log).__name__, hint=hint)
         progress("simulating the encoders", float(k), float(len(logs)))
-        replay = fit.simulate(log)
-        for j, joint in enumerate(joints):
-            error[joint] += float(((replay.measured[:, j] - replay.simulated[:, j]) ** 2).sum())
-            size[joint] = size[joint].merge(Moments.of(replay.measured[:, j]))
-    kinds = fit.described.kinds
-    return Validation(
-        tuple(
-            RowReport(
-                row=joint,
-                samples=m.samples,
-                rms=math.sqrt(error[joint] / m.samples) if m.samples else math.nan,
-                measured_rms=m.rms,
-                measured_std=m.std,
-                noise=m.noise,
-                unit="rad" if kinds[joint] == "turning" else "m",
-            )
-            for joint, m in size.items()
-        ),
-        by="simulation",
-        fit=fit,
-    )
+        replays.append(fit.simulate(log))
+    return Validation(encoder_rows(fit.described, replays), by="simulation", fit=fit)

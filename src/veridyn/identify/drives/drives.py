@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from veridyn.arrays import Array
-from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.errors import IdentificationError
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of, part_of
 from veridyn.identify.drives.drive_log import DriveRecord, drive_records
@@ -26,8 +26,8 @@ from veridyn.identify.drives.drive_result import (
     DriveEstimate,
     DriveReplay,
     DrivesFit,
+    encoder_rows,
     in_run,
-    pooled_rms,
     replayed,
     with_values,
 )
@@ -43,13 +43,15 @@ from veridyn.identify.drives.drive_unknowns import (
     rung_terms,
     start_unknowns,
 )
+from veridyn.identify.drives.drive_verdict import disagreement_of
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle, with_columns, without_columns
-from veridyn.identify.drives.held_out import chance_of_departure, worse_than_file
 from veridyn.identify.drives.presliding import choose_presliding, with_presliding
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.regression.factor import one_blas_thread
 from veridyn.identify.settings import IdentifySettings
-from veridyn.inference.error_measures import Moments, RowReport
+from veridyn.inference.departure import chance_of_departure
+from veridyn.inference.error_measures import RowReport
+from veridyn.inference.log_inspection import findings_of
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.settings import changed
@@ -113,11 +115,15 @@ def identify_drives(
     method: Drives | str = "drives",
     settings: IdentifySettings | None = None,
     *,
+    validation: Any = None,
     progress: Progress = silent,
     diagnose: object = "fast",
     **others: Any,
 ) -> DrivesFit:
-    """What ``identify`` does with the method ``drives``: `data` are logs with commands and positions."""
+    """What ``identify`` does with the method ``drives``: `data` are logs with commands and positions.
+
+    `validation`: other logs, which are simulated; without them, or with "none", what is held out are the samples behind ``Drives.until``.
+    """
     chosen = Drives() if isinstance(method, str) else method
     chosen.check()
     how = settings or IdentifySettings()
@@ -144,10 +150,9 @@ def identify_drives(
     kept = {u.name for g in done for u in g.unknowns}
     yields = {u.joints[0]: u.prior for g in done for u in g.unknowns if u.key == PRESLIDING}
     final = [with_presliding(m.with_elements([e for u, e in terms if u.name in kept]), yields) for m in machines]
-    fit = _result(machines, final, done, records, chosen)
-    for finding in fit.findings:
-        warn(IdentificationWarning, Fault(finding.message))
-    return replace(fit, acceptance=how.acceptance)
+    fit = replace(_result(machines, final, done, records, chosen), acceptance=how.acceptance)
+    fit = fit.with_findings(() if diagnose == "off" else findings_of([m for r in records for m in r.mistakes]))
+    return fit if validation is None or validation == "none" else fit.with_validation(validation, progress)
 
 
 def fit_group(
@@ -219,19 +224,20 @@ def _result(
     raw = np.sqrt(np.maximum(np.linalg.eigvalsh(C), np.finfo(np.float64).tiny)) if columns else np.ones(1)
     widening = max(g.posterior.widening for g in done)
     opened = tuple(one for g in done for one in open_directions(g.unknowns, g.covariance))
-    fit = DrivesFit(
+    return DrivesFit(
         described=machine,
         base=base,
         values=np.array([d.value for d in own]),
         covariance=C,
-        rows=_rows(replays, done, how),
+        rows=_rows(machine, replays, done, how),
         estimator=Drives.title,
         residual_sigma=1.0,
         condition=float(raw[-1] / raw[0]),
         condition_scaled=float(np.sqrt(max(scaled[-1], 0.0) / max(scaled[0], np.finfo(np.float64).tiny))),
         standard_values=found.parameters.values,
         prior_share=share,
-        notes=tuple(_notes(done, drives, widening, how)),
+        notes=tuple(_notes(done, drives, how)),
+        disagreement=disagreement_of(widening),
         drives=drives,
         open=opened,
         terms=tuple(t for g in done for t in g.terms),
@@ -246,7 +252,6 @@ def _result(
             np.concatenate([g.z for g in done]), np.asarray(block_diag(*[g.covariance for g in done]))
         ),
     )
-    return replace(fit, findings=worse_than_file(fit.held_out, fit.chance))
 
 
 def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:
@@ -256,24 +261,16 @@ def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:
     return g.covariance[np.ix_(at, at)] * np.outer(slopes, slopes)
 
 
-def _rows(replays: Sequence[DriveReplay], done: list[GroupFit], how: Drives) -> tuple[RowReport, ...]:
+def _rows(machine: Machine, replays: Sequence[DriveReplay], done: list[GroupFit], how: Drives) -> tuple[RowReport, ...]:
     """Errors of the encoders over the fitted samples of all logs."""
-    rms, sigma = pooled_rms(replays, 0.0, how.until), {}
+    sigma: dict[str, float] = {}
     for g in done:
         raw = np.sqrt(((g.found.linear.residuals / g.problem.weights) ** 2).mean(axis=0))
         sigma |= dict(zip(g.problem.group.joints, raw.tolist(), strict=True))
-    out = []
-    for j, name in enumerate(replays[0].joints):
-        m = Moments()
-        for r in replays:
-            m = m.merge(Moments.of(r.measured[r.t < how.until, j]))
-        out.append(
-            RowReport(name, m.samples, rms[name], m.rms, sigma[name], measured_std=m.std, noise=m.noise, unit="rad")
-        )
-    return tuple(out)
+    return encoder_rows(machine, (r.part(0.0, how.until) for r in replays), sigma)
 
 
-def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: float, how: Drives) -> list[str]:
+def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], how: Drives) -> list[str]:
     notes = [f"commands are {'held between samples' if how.commands == 'hold' else 'interpolated linearly'}"]
     assumed = sorted({d.key for d in drives if d.assumed and d.key not in RUNGS})
     if assumed:
@@ -286,8 +283,6 @@ def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: fl
     kept = [f"{t.joint} ({t.term.split('_')[0]})" for g in done for t in g.terms if t.kept]
     if kept:
         notes.append(f"further terms of friction by Schwarz's criterion: {', '.join(dict.fromkeys(kept))}")
-    if widening > 1.0:
-        notes.append(f"parts of the log disagree: variances are widened up to {widening:.1f} times")
     kinks = [g for g in done if g.found.beyond > how.tolerance]
     if kinks:
         words = ", ".join(f"{label_of(g.problem.group.joints)} {g.found.beyond:.1f}" for g in kinks)
@@ -299,9 +294,6 @@ def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: fl
     if off:
         named = ", ".join(f"{d.name} ({_sigmas(d):+.1f}σ)" for d in off[:MOST_NAMED])
         notes.append(f"note: far from what was known before: {named}")
-    bound = [d.name for d in drives if d.key.endswith("_delay") and d.value <= 0.0]
-    if bound:
-        notes.append(f"at the bound of zero: {', '.join(bound)}")
     return notes
 
 

@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import chdtrc, ndtri
+from scipy.special import ndtri
 
 from veridyn.arrays import Array
 from veridyn.errors import Fault, part_at
@@ -71,17 +70,10 @@ def held_out(log: str, with_fit: Array, with_file: Array) -> HeldOut:
     )
 
 
-def chance_of_departure(z: Array, covariance: Array) -> float:
-    """How often estimates of a file that is right lie as far from it: z in deviations of their priors, and their covariance."""
-    if not len(z):
-        return 1.0
-    return float(chdtrc(len(z), z @ cho_solve(cho_factor(covariance), z)))
-
-
 def worse_than_file(parts: Sequence[HeldOut], chance: float) -> tuple[FoundCause, ...]:
     """A finding for each part on which the values of the model file are better than those of the fit.
 
-    `chance`: that estimates of a file that is right would lie as far from it (:func:`chance_of_departure`).
+    `chance`: that estimates of a file that is right would lie as far from it (:mod:`veridyn.inference.departure`).
     """
     if not chance < FALSE_ALARM:
         return ()

@@ -22,7 +22,15 @@ from veridyn.errors import (
     part_at,
     warn,
 )
-from veridyn.identify.car_fit import CarFit, drive_rows, groups_of, information, one_drive, predictions
+from veridyn.identify.car_fit import (
+    CarFit,
+    drive_rows,
+    groups_of,
+    held_out_of,
+    information,
+    one_drive,
+    predictions,
+)
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
 from veridyn.identify.estimator import NOTE, disagreement
 from veridyn.identify.settings import IdentifySettings
@@ -34,7 +42,7 @@ from veridyn.model.parameters import ParameterFit
 from veridyn.model.single_track import NOISES, CarNoise, prior_of, with_exchanged_axles, with_values
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, changed
-from veridyn.signals.drive import DriveLog, log_faults
+from veridyn.signals.drive import DriveLog
 
 SWAP_EVIDENCE = 8.0  # of the logarithm of the likelihood
 KNOWN_TYRES = 0.25  # relative deviation of tyre stiffness up to which exchanged axles show
@@ -66,12 +74,14 @@ def identify_car(
     method: Innovations | str = "innovations",
     settings: IdentifySettings | None = None,
     *,
+    validation: Any = None,
     progress: Progress = silent,
     diagnose: Diagnose = "fast",
     **others: Any,
 ) -> CarFit:
     """What ``identify`` does with a car of a few numbers: `data` is the log of a drive.
 
+    `validation`: the log of another drive, which judges; the last 30 % of this one where it is left out, and nothing with "none".
     The words of other methods, and settings that belong to a regressor (all but acceptance), are refused by name. What the log shows
     to be wrong is warned of and stands in the notes; "fast" and "full" ask the same of it.
     """
@@ -89,17 +99,20 @@ def identify_car(
     if not isinstance(chosen, Innovations):
         asked = f"estimator '{getattr(method, 'name', method)}'"
         raise CapabilityError("single_track", asked, *NO_REGRESSOR, where=f"identify, {machine.name}")
-    drive = above("veridyn.observe.car.system", "drive_of")(machine, log)
+    drive_of = above("veridyn.observe.car.system", "drive_of")
+    drive, rest, logs = drive_of(machine, log), None, [log]
+    if validation is None:
+        drive, rest = held_out_of(drive)
+    elif validation != "none":
+        logs.append(one_drive(validation, "validation", "a car is validated on the log of a drive."))
+        rest = drive_of(machine, logs[1])
     found = replace(fit_car(machine, chosen, drive, progress), acceptance=how.acceptance)
     for fault in found.faults:
         warn(IdentificationWarning, fault)
-    if diagnose == "off":
-        return found
-    swapped = swapped_axles_fault(found, machine, chosen, drive, progress)
-    suspected = (*log_faults(log, machine), *([] if swapped is None else [swapped]))
-    for fault in suspected:
-        warn(IdentificationWarning, fault)
-    return replace(found, notes=(*found.notes, *(f"suspected: {fault}" for fault in suspected)))
+    if diagnose != "off":
+        swapped = swapped_axles_fault(found, machine, chosen, drive, progress)
+        found = found.with_findings(logs, [] if swapped is None else [swapped])
+    return found if rest is None else found.with_validation(rest, progress, checks=diagnose != "off")
 
 
 def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progress = silent) -> CarFit:

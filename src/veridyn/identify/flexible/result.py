@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -18,9 +18,14 @@ from veridyn.identify.flexible.posterior import ColouredPosterior
 from veridyn.identify.flexible.recording import JointRecording, JointSamples, joint_recording, samples_of
 from veridyn.identify.flexible.ripple import Ripple
 from veridyn.inference.agreement import FALSE_ALARM_RATE
+from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.inference.finding import FoundCause
+from veridyn.inference.log_inspection import findings_of, log_mistakes
 from veridyn.inference.posterior import DETERMINED_INFORMATION, DETERMINED_SHARE
+from veridyn.inference.verdict import Verdict
+from veridyn.lazy import above as from_above
 from veridyn.model.experiment import Experiment
+from veridyn.model.flexible import motor_side
 from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above, between
 
@@ -225,6 +230,30 @@ class FlexibleJointFit:
         t = samples.t
         return np.interp(t - float(p[3]), t, change)
 
+    @property
+    def of_file(self) -> FlexibleJointFit:
+        """The joint with stiffness, friction and damping as they were before, and the delay that the logs show."""
+        values = self.estimate.values.copy()
+        values[[0, 1, 2, 4]] = self.mean[[0, 1, 2, 4]]
+        return replace(self, estimate=replace(self.estimate, values=values), gap=0.0, inner=None, ripple=None)
+
+    def row(self, logs: Sequence[Experiment]) -> RowReport:
+        """Error of the predicted deflection over these logs."""
+        y, error = Moments(), Moments()
+        for log in logs:
+            samples, predicted = self.predict(log)
+            y = y.merge(Moments.of(samples.deflection))
+            error = error.merge(Moments.of(samples.deflection - predicted))
+        return RowReport(
+            row=self.joint,
+            samples=y.samples,
+            rms=error.rms,
+            measured_rms=y.rms,
+            measured_std=y.std,
+            noise=y.noise,
+            unit=self.compared[1],
+        )
+
     def std_percent(self, log: Experiment | JointRecording, *, moving: bool = False) -> float:
         """Error of the predicted deflection over the standard deviation of the measured one, %; `moving`: without standstill."""
         samples, predicted = self.predict(log)
@@ -233,11 +262,12 @@ class FlexibleJointFit:
         return 100.0 * float(np.std(error)) / float(np.std(y))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FlexibleFit:
     """What :func:`identify_flexible` finds: joints by name, and the delay of the link encoders (s) with its standard deviation.
 
-    `delay_chance`: the probability that the joints' own delays are so far apart; below FALSE_ALARM_RATE they are kept.
+    `delay_chance`: the probability that the joints' own delays are so far apart; below FALSE_ALARM_RATE they are kept. `logs`: those of
+    the fit. `again`: the same fit of validation logs, on which the deflection is predicted; None where there are none.
     """
 
     described: Machine
@@ -245,6 +275,49 @@ class FlexibleFit:
     delay: float
     delay_sigma: float
     delay_chance: float = 1.0
+    logs: tuple[Experiment, ...] = ()
+    again: FlexibleFit | None = None
+
+    @cached_property
+    def rows(self) -> tuple[RowReport, ...]:
+        """Errors of the deflections on the logs of the fit."""
+        return tuple(joint.row(self.logs) for joint in self.joints.values()) if self.logs else ()
+
+    @cached_property
+    def held_out_rows(self) -> tuple[RowReport, ...]:
+        """The same on validation logs; none where there are none."""
+        return () if self.again is None else tuple(joint.row(self.again.logs) for joint in self.joints.values())
+
+    @cached_property
+    def held_out_rows_defaults(self) -> tuple[RowReport, ...]:
+        """The same with stiffness, friction and damping as they were before."""
+        return () if self.again is None else tuple(joint.of_file.row(self.again.logs) for joint in self.joints.values())
+
+    @cached_property
+    def std_percent(self) -> dict[str, float]:
+        """Joint → error of its predicted deflection, % of the standard deviation, the worst of the validation logs."""
+        logs = () if self.again is None else self.again.logs
+        return {c: max(joint.std_percent(log) for log in logs) for c, joint in self.joints.items() if logs}
+
+    @cached_property
+    def agreement(self) -> dict[str, float]:
+        """Joint → difference of its stiffness between both fits, in standard deviations of the difference."""
+        other = {} if self.again is None else self.again.joints
+        both = {c: (self.joints[c].stiffness, joint.stiffness) for c, joint in other.items()}
+        return {c: abs(a.value - b.value) / float(np.hypot(a.sigma, b.sigma)) for c, (a, b) in both.items()}
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How good it is, why it is no better, and what it may be used for."""
+        return from_above("veridyn.identify.flexible.flexible_verdict", "flexible_verdict")(self)
+
+    @cached_property
+    def inspected(self) -> tuple[FoundCause, ...]:
+        """What inspection says against the channels of its logs."""
+        motors = [motor_side(c) for c in self.joints]
+        names = [f"{kind}.{name}" for name in (*self.joints, *motors) for kind in ("q", "qd", "force")]
+        names += [name for s in self.described.sensors for name in s.channels(3)]
+        return findings_of(log_mistakes(self.logs, {name: name for name in names}))
 
     def machine(self) -> Machine:
         """The machine with the stiffness and damping of these joints where they are determined, and a damping that is not negative."""
@@ -265,10 +338,10 @@ class FlexibleFit:
                 new |= {f"{name}_{c}": x.value} if x.determined and x.value >= 0.0 else {}
         return machine.with_parameters(new) if new else machine
 
-    @property
+    @cached_property
     def findings(self) -> tuple[FoundCause, ...]:
-        """Numbers that the logs would have where no joint has them."""
-        found = []
+        """What its logs show of their sensors, and numbers that the logs would have where no joint has them."""
+        found = [*self.inspected, *(() if self.again is None else self.again.inspected)]
         for c, fit in self.joints.items():
             for name, (value, sigma) in fit.beyond.items():
                 fault = Fault(
@@ -292,7 +365,7 @@ class FlexibleFit:
                         message=str(fault),
                     )
                 )
-        return tuple(found)
+        return tuple(replace(one, rank=rank) for rank, one in enumerate(found, 1))
 
     def notes(self) -> list[str]:
         """Sentences about what is not determined, and the motion that would determine it; findings first."""
@@ -348,4 +421,4 @@ class FlexibleFit:
                 lines.append(
                     f"{c:<12}ripple of {fit.ripple.amplitude:.2g}, which repeats every {2.0 * np.pi / fit.ripple.wave:.4g} of its way"
                 )
-        return "\n".join([*lines, *self.notes()])
+        return "\n".join([*lines, *self.notes(), self.verdict.summary()])

@@ -51,6 +51,7 @@ def identify_flexible(
     *,
     joints: Sequence[str] = (),
     settings: FlexibleSettings | None = None,
+    validation: Experiment | Sequence[Experiment] = (),
 ) -> FlexibleFit:
     """Stiffness of flexible joints from encoders at the motor and at the link, or inertial sensors there, with the delay between the two.
 
@@ -68,6 +69,8 @@ def identify_flexible(
     joints : sequence of str
         Coordinates of their link sides; all flexible joints by default.
     settings : FlexibleSettings, optional
+    validation : Experiment or sequence of Experiment
+        Logs that the fit does not use, and is judged by; none by default, and the fit is "not validated".
 
     Returns
     -------
@@ -124,7 +127,18 @@ def identify_flexible(
             resisting = held if measured.beyond else bounded(measured.values, measured.covariance, low)
             fits[c] = replace(fit, estimate=replace(measured, values=resisting))
     made = by_sensors | {c: replace(fits[c], ripple=_ripple(fits[c], r)) for c, r in chosen.items()}
-    return FlexibleFit(machine, {c: made[c] for c in sensors}, delay, delay_sigma, chance if by_encoders else 1.0)
+    chance = chance if by_encoders else 1.0
+    fit = FlexibleFit(
+        described=machine,
+        joints={c: made[c] for c in sensors},
+        delay=delay,
+        delay_sigma=delay_sigma,
+        delay_chance=chance,
+        logs=tuple(data),
+    )
+    return (
+        replace(fit, again=identify_flexible(machine, validation, joints=joints, settings=own)) if validation else fit
+    )
 
 
 def _sensors(machine: Machine, joint: str, logs: Sequence[Experiment]) -> list[LinkSensor]:

@@ -26,7 +26,6 @@ from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.fit_check import assumes_uncorrelated, attempt
 from veridyn.identify.diagnosis.judge import Case, Judgement, in_detail, judgement_of
-from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.estimator import WLS, Estimator, FitProblem, in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
@@ -44,6 +43,7 @@ from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings, IdentifySettings
 from veridyn.inference.finding import Mistake
+from veridyn.inference.log_inspection import odd_clocks
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Formulation

@@ -95,7 +95,7 @@ class Gains:
 
 def is_drive_log(machine: Machine, seen: Survey) -> bool:
     """Whether commands and positions of joints are recorded and no forces of them, of a machine whose drives can be identified."""
-    if machine.closed or machine.car is not None or machine.formulation != "tree":
+    if machine.closed or machine.formulation != "tree":
         return False
     table = table_of(seen)
     found = command_guesses(machine, table)

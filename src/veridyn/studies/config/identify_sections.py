@@ -204,6 +204,8 @@ class DrivesAccept(StudySection):
     """The same of the worst validation log."""
     worse_than_file: Number | None = Field(default=None, ge=0.0)
     """How many held-out parts of logs the values of the model file may follow more closely than those of the fit."""
+    verdict: Literal["good", "fair"] | None = None
+    """The least grade of the verdict that will do."""
 
 
 class DrivesFile(IdentifyFile):
@@ -251,6 +253,8 @@ class FlexibleAccept(StudySection):
     """Joint → largest error of its predicted deflection on the validation logs, % of the standard deviation."""
     agreement: Number | None = None
     """Largest difference of a stiffness between training and validation logs, in standard deviations of the difference."""
+    verdict: Literal["good", "fair"] | None = None
+    """The least grade of the verdict that will do."""
 
 
 class FlexibleFile(IdentifyFile):

@@ -6,7 +6,7 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,27 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, IdentificationError, did_you_mean
-from veridyn.identify.car_fit import SETTLING, SHOWS_NOTHING, CarFit, predictions, validation_of_drive
+from veridyn.identify.car_fit import FEWEST_SAMPLES, CarFit, cut, held_out_of
 from veridyn.identify.diagnosis.delays import Delays
+from veridyn.identify.drive_lines import drive_lines
 from veridyn.identify.estimators.innovations import Innovations, fit_car, swapped_axles_fault
 from veridyn.identify.validation import Validation
+from veridyn.inference.finding import FoundCause, Mistake
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.single_track import uncertain, with_estimate
+from veridyn.model.single_track import uncertain
 from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL
-from veridyn.observe.consistency.findings import serious_findings
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.measurements import clock_faults
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import (
     CHANNELS,
-    WHEELS,
     DriveLog,
-    Line,
     binned,
-    coast_down,
     common_clock,
     drive_faults,
     position_format_fault,
-    roll_distribution,
-    roll_gradients,
-    wheel_scales,
 )
 from veridyn.studies.config.log import TableSettings
 from veridyn.studies.config.observe import CarIdentifyFile, CarNoiseSettings, CarStudyFile, FilterSettings
@@ -49,9 +44,6 @@ from veridyn.studies.result import ParameterRow, fingerprint, limits_missed, par
 from veridyn.studies.run.estimation import IdentifiedDrive, IdentifyRun
 from veridyn.studies.run.machine import model_file, named_car
 from veridyn.studies.run.recordings import StudyDrive, single_log, spread_log
-
-TRAINED = 0.7  # of the log, where the study names no span
-COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 
 def study_car(loaded: Loaded[Any]) -> Machine:
@@ -133,7 +125,8 @@ def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
         raise loaded.error_at(("log",), "fewer than ten samples lie between start and end.")
     channels = _local(channels)
     hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
-    drive = StudyDrive(t=t, channels=channels, rate=rate, hashes=hashes)
+    log = cut(Experiment(shifted, read.name), float(t[0]), float(np.nextafter(t[-1], np.inf)))
+    drive = StudyDrive(t=t, channels=channels, rate=rate, log=log, hashes=hashes)
     if not study.checks:
         return drive
     found, offset = drive_faults(drive, car)
@@ -216,51 +209,42 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
     car, method = study_car(loaded), study_method(loaded)
     drive = study_drive(loaded, car)
     other = validation_drive(loaded, car) if study.validation else None
-    share = (
-        TRAINED if other is None else np.inf
-    )  # where nothing else is said, all of the log is learnt from beside another
-    low, high = study.training or (float(drive.t[0]), float(drive.t[0] + share * (drive.t[-1] - drive.t[0])))
-    train = drive.between(low, high)
-    rest = drive.between(high, np.inf) if other is None else other
-    if len(train.t) < 50:
+    if study.training is not None:
+        train, rest = drive.between(*study.training), drive.between(study.training[1], np.inf)
+    else:  # where nothing else is said, all of the log is learnt from beside another
+        train, rest = (drive, drive) if other is not None else held_out_of(drive)
+    rest = rest if other is None else other
+    if len(train.t) < FEWEST_SAMPLES:
         raise loaded.error_at(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
     rows, figures, validation = list[ParameterRow](), dict[str, float](), None
-    faults, not_shown = [*drive.faults, *(() if other is None else other.faults)], dict[str, str]()
-    fitted = None
+    not_shown, fitted = dict[str, str](), None
     if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
         with loaded.placing(("log",), DataError, IdentificationError):
             fitted = fit_car(car, method, train, progress)
-        faults += fitted.faults
-        if study.checks:
-            swapped = swapped_axles_fault(fitted, car, method, train, progress)
-            faults += [swapped] if swapped is not None else []
+            if study.checks:
+                swapped = swapped_axles_fault(fitted, car, method, train, progress)
+                logs = [one.log for one in (drive, other) if one is not None]
+                fitted = fitted.with_findings(logs, [] if swapped is None else [swapped])
+            fitted = fitted.with_validation(rest, progress)
         car = fitted.car
         rows += fitted_rows(fitted)
         not_shown |= fitted.not_shown
         figures["log_likelihood"] = fitted.fit.log_likelihood
-        if len(rest.t) > 50:
-            validation, inconsistent = _validated(fitted, rest)
-            faults += [] if faults else inconsistent  # a cause that is named explains it
+        if fitted.unseen is not None:
+            validation = Validation(fitted.unseen.rows, by="prediction", fit=fitted)
             figures |= {f"validation_nis_{n}": size for n, size in validation.nis.items()}
-    lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
-    for name, line in lines.items():
-        rows += _line_rows(name, line, checked.get(name), figures)
-    if drive.has("speed", "ax", "throttle", "brake"):
-        car, unseen = _with_drag(train, car, rows)
-        not_shown |= unseen
-    if study.axle_rates and {"roll_front", "roll_rear"} <= set(lines):
-        gradients = {"front": lines["roll_front"], "rear": lines["roll_rear"]}
-        if set(study.axle_rates) == {"front", "rear"}:
-            share, sigma = roll_distribution(gradients, {str(k): v for k, v in study.axle_rates.items()})
-            rows.append(parameter_row("front_roll_share", "1", share, sigma))
-    elif {"roll_front", "roll_rear"} <= set(lines):
-        not_shown["front_roll_share"] = "the distribution of the roll moment needs the axles' rates (axle_rates)."
+    straight = drive_lines(car, train, rest, {str(axle): rate for axle, rate in study.axle_rates.items()})
+    car, lines, checked = straight.car, straight.lines, straight.checked
+    rows += straight.rows
+    figures |= straight.figures
+    not_shown |= straight.not_shown
     if not rows and not not_shown:
         wanted = "speed, steer and yaw_rate or ay; wheel_… and speed; travel_… and ay; speed, ax, throttle and brake"
         raise loaded.error_at(("log", "columns"), "nothing can be identified from these channels.", wanted)
     if drive.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = drive.offset.seconds, drive.offset.sigma
-    figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown)), "suspicions": float(len(faults))}
+    findings = _findings(fitted, (*drive.faults, *(() if other is None else other.faults)))
+    figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown))}
     found = IdentifiedDrive(
         drive=drive,
         fitted=fitted,
@@ -270,8 +254,9 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         figures=figures,
         validation=validation,
         not_shown=not_shown,
-        faults=tuple(faults),
+        findings=findings,
     )
+    figures["suspicions"] = float(len(found.faults))
     missed, files = limits_missed(study.accept, figures), {**({} if other is None else other.hashes), **drive.hashes}
     return IdentifyRun(None, car, model_file(loaded), None, None, Delays(seconds={}), (), missed, files, drive=found)
 
@@ -285,67 +270,9 @@ def fitted_rows(found: CarFit) -> list[ParameterRow]:
     ]
 
 
-def _validated(found: CarFit, rest: DriveLog) -> tuple[Validation, list[Fault]]:
-    """Predictions on samples not used for the fit, and that they are off by more, or less, than stated."""
-    seen, log = predictions(found.car, found.noise, rest)
-    hint = (
-        "The drive may differ from the one that was learned from, or the noise of the study from that of the sensors."
-    )
-    faults = [Fault(text, "validation", hint=hint) for text in serious_findings(seen, skip=SETTLING)]
-    return replace(validation_of_drive(seen, log), fit=found), faults
-
-
-def _lines(drive: DriveLog, car: Machine, quiet: bool = False) -> dict[str, Line]:
-    """What straight lines show of this drive; with `quiet`, what has too few samples is left out."""
-    c, out = drive.channels, dict[str, Line]()
-    wheels = {w: c[f"wheel_{w}"] for w in WHEELS if f"wheel_{w}" in c}
-    travel = {w: c[f"travel_{w}"] for w in WHEELS if f"travel_{w}" in c}
-    try:
-        if wheels and drive.has("speed"):
-            out |= {f"wheel_{w}_scale": line for w, line in wheel_scales(wheels, c["speed"], drive.rate).items()}
-        if travel and drive.has("ay"):
-            out |= {
-                f"roll_{axle}": line
-                for axle, line in roll_gradients(travel, c["ay"], car.parameters["track"], drive.rate).items()
-            }
-    except DataError:
-        if not quiet:
-            raise
-    return out
-
-
-def _share(values: Array) -> Array:
-    """Of the largest value; zero is a pedal that is released."""
-    most = float(np.nanmax(np.abs(values)))
-    return np.abs(values) / most if most > 0.0 else np.zeros(len(values))
-
-
-def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, float]) -> list[ParameterRow]:
-    if name.startswith("wheel_"):
-        if other is not None:
-            figures[f"{name}_error_percent"] = 100.0 * abs(line.value["scale"] / other.value["scale"] - 1.0)
-        return [parameter_row(name, "1", line.value["scale"], line.sigma["scale"], 1.0)]
-    if name.startswith("roll_"):
-        axle = name.removeprefix("roll_")
-        figures[f"roll_gradient_{axle}_rms"] = line.rms
-        return [parameter_row(f"{axle}_roll_gradient", "rad/(m/s^2)", line.value["gradient"], line.sigma["gradient"])]
-    return []
-
-
-def _with_drag(drive: DriveLog, car: Machine, rows: list[ParameterRow]) -> tuple[Machine, dict[str, str]]:
-    """The car with the drag that shows while neither throttle nor brake acts, and its rows; or why the drive does not show it."""
-    c = drive.channels
-    free = (_share(c["throttle"]) < COASTING_BRAKE) & (_share(c["brake"]) < COASTING_BRAKE)
-    try:
-        line = coast_down(c["speed"], c["ax"], free, drive.rate)
-    except DataError as error:
-        return car, {"drag": f"{error.faults[0].what}"}
-    m = car.parameters["mass"]
-    value, sigma = m * line.value["drag"], m * line.sigma["drag"]
-    rows.append(parameter_row("drag", "N/(m/s)^2", value, sigma))
-    rows.append(parameter_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
-    if sigma > SHOWS_NOTHING * abs(value) or value < 0.0:
-        return car, {
-            "drag": f"coasting leaves {value:.2g} ± {sigma:.2g} N/(m/s)^2; coast through a wider range of speeds."
-        }
-    return with_estimate(car, "drag", value, sigma), {}
+def _findings(fitted: CarFit | None, faults: Sequence[Fault]) -> tuple[FoundCause, ...]:
+    """Those of the fit, and what checks of the whole drive, and of another that judges, have found besides."""
+    own = () if fitted is None else fitted.findings
+    known = tuple(f"{f}" for f in own)
+    other = [f for f in faults if not any(text.startswith(f"{f.where}: {f.what}") for text in known)]
+    return (*own, *(Mistake("drive", f).finding(rank) for rank, f in enumerate(other, len(own) + 1)))

@@ -15,32 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault, IdentificationError, IdentificationWarning, did_you_mean, warn
+from veridyn.errors import DataError, IdentificationError, did_you_mean
 from veridyn.files.machine.load import MJCF_ENDINGS
 from veridyn.files.machine.mjcf import mjcf_limits
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.drives.drive_excitation import DrivePlan, DriveRange, design_drive_commands
-from veridyn.identify.drives.drive_result import (
-    DriveReplay,
-    DrivesFit,
-    held_out_part,
-    pooled_rms,
-    rms_of_all,
-)
+from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit, pooled_rms, rms_of_all
 from veridyn.identify.drives.drives import identify_drives
-from veridyn.identify.drives.held_out import HeldOut, worse_than_file
+from veridyn.identify.drives.held_out import WORSE_THAN_FILE
 from veridyn.identify.flexible.result import FlexibleFit
 from veridyn.identify.flexible.two_encoders import identify_flexible
-from veridyn.inference.error_measures import Moments
-from veridyn.inference.finding import FoundCause
+from veridyn.identify.validation import Validation
+from veridyn.inference.verdict import Verdict
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.excite_drives import DriveExciteFile
 from veridyn.studies.config.identify_sections import DrivesFile, FlexibleFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import Result, csv_text, fingerprint, parameter_row
+from veridyn.studies.result import Result, csv_text, fingerprint, grade_missed, parameter_row
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.recordings import Recordings
 
@@ -49,30 +43,32 @@ NAMED = 6  # numbers in a warning
 
 @dataclass(frozen=True, eq=False)
 class DrivesRun:
-    """The fit, the encoders of validation logs simulated with it, and the processor seconds of the fit.
+    """The fit, judged by validation logs where there are some, and the processor seconds of its search.
 
-    `validation_defaults`: those simulated with the values of the model file. `truth`: true values by name, of a machine that was simulated.
+    `truth`: true values by name, of a machine that was simulated.
     """
 
     fit: DrivesFit
-    validation: tuple[DriveReplay, ...]
     cpu_seconds: float
     inputs: dict[str, str]
     missed: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
     quick: bool = False
-    validation_defaults: tuple[DriveReplay, ...] = ()
 
-    @cached_property
-    def held_out(self) -> tuple[HeldOut, ...]:
-        """What was not fitted, beside the model file: training logs behind `until`, then validation logs."""
-        both = zip(self.validation, self.validation_defaults, strict=False)
-        return (*self.fit.held_out, *(held_out_part(now, before) for now, before in both))
+    @property
+    def validation(self) -> tuple[DriveReplay, ...]:
+        """The encoders of validation logs, simulated with the fit."""
+        return tuple(now for now, _ in self.fit.validation)
 
-    @cached_property
-    def findings(self) -> tuple[FoundCause, ...]:
-        """Held-out parts on which the model file is better, beyond chance."""
-        return worse_than_file(self.held_out, self.fit.chance)
+    @property
+    def validation_defaults(self) -> tuple[DriveReplay, ...]:
+        """The same with the values of the model file."""
+        return tuple(before for _, before in self.fit.validation)
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the fit, and limits of the study."""
+        return self.fit.verdict.against(self.missed)
 
     @cached_property
     def figures(self) -> dict[str, float]:
@@ -87,14 +83,13 @@ class DrivesRun:
             out |= _of_logs("rms_held_out", fit.replays, fit.until)
             out |= _of_logs("rms_held_out_defaults", fit.replays_defaults, fit.until)
             out |= {f"rms_held_out_{j}": x for j, x in pooled_rms(fit.replays, fit.until).items()}
-        for name, logs in (("rms_validation", self.validation), ("rms_validation_defaults", self.validation_defaults)):
-            out |= _of_logs(name, logs) if logs else {}
-        if self.validation:
-            worst = max(range(len(self.validation)), key=lambda k: self.validation[k].rms_of_all())
-            out |= {"rms_validation": self.validation[worst].rms_of_all()}
-            if self.validation_defaults:
-                out |= {"rms_validation_defaults": self.validation_defaults[worst].rms_of_all()}
-        out |= {"worse_than_file": float(len(self.findings))} if self.held_out else {}
+        if fit.validation:
+            out |= _of_logs("rms_validation", self.validation)
+            out |= _of_logs("rms_validation_defaults", self.validation_defaults)
+            now, before = max(fit.validation, key=lambda pair: pair[0].rms_of_all())
+            out |= {"rms_validation": now.rms_of_all(), "rms_validation_defaults": before.rms_of_all()}
+        worse = [f for f in fit.findings if f.cause == WORSE_THAN_FILE]
+        out |= {"worse_than_file": float(len(worse))} if fit.held_out_logs else {}
         out |= {"numbers": float(len(fit.drives)), "determined": float(len(fit.determined))}
         zeros = [abs(d.value) for d in fit.drives if d.key == "zero"]
         out |= {"largest_zero": max(zeros)} if zeros else {}
@@ -107,28 +102,24 @@ class DrivesRun:
 
         Its validation is of all samples that were not fitted, of the fitted ones where there are no others.
         """
+        fit = self.fit
         rows = [
             parameter_row(d.name, d.unit, d.value, d.sigma, d.prior, self.truth.get(d.name, np.nan))
-            for d in self.fit.drives
+            for d in fit.drives
             if d.determined
         ]
-        fit = self.fit
-        parts = [(r, r.t >= fit.until) for r in fit.replays if r.reaches(fit.until)]
-        parts += [(r, np.ones(len(r.t), dtype=bool)) for r in self.validation]
-        checks = {}
-        for k, joint in enumerate(fit.replay.joints):
-            y, error = Moments(), Moments()
-            for r, own in parts or [(r, r.t < fit.until) for r in fit.replays]:
-                y = y.merge(Moments.of(r.measured[own, k]))
-                error = error.merge(Moments.of((r.measured - r.simulated)[own, k]))
-            checks[joint] = {
-                "samples": float(y.samples),
-                "measured_std": y.std,
-                "error_std_percent": 100.0 * error.rms / y.std,
-            }
-        found = tuple(one.record for one in self.findings)
-        told = (*warnings, *self._open())
-        return Result(name, seed, self.quick, self.inputs, self.figures, tuple(rows), checks, told, findings=found)
+        return Result(
+            name,
+            seed,
+            self.quick,
+            self.inputs,
+            self.figures,
+            tuple(rows),
+            Validation(fit.held_out_rows or fit.rows, by="simulation").table,
+            (*warnings, *self._open()),
+            findings=tuple(one.record for one in fit.findings),
+            verdict=self.verdict.record,
+        )
 
     def _open(self) -> tuple[str, ...]:
         """One sentence for all that the log leaves open; the report has every direction in words."""
@@ -157,7 +148,7 @@ def _of_logs(name: str, logs: Sequence[DriveReplay], start: float = 0.0, end: fl
 
 
 def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> DrivesRun:
-    """Read the logs, fit the drives to those for training, and simulate what was not fitted."""
+    """Read the logs that the study names, and fit the drives to those for training."""
     study = loaded.study
     machine = study_machine(loaded, ("model",), study.model, "unknown")
     progress("reading the logs", 0.0, None)
@@ -174,13 +165,11 @@ def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> Drive
         begun = time.process_time()
         fit = identify_drives(machine, training, study.drives.method(machines), progress=progress)
         spent = time.process_time() - begun
-        others = [part.cut() for part in recorded.validation] if study.validation else []
-        replays, before = (tuple(how(log) for log in others) for how in (fit.simulate, fit.simulate_defaults))
+        if study.validation:
+            fit = fit.with_validation([part.cut() for part in recorded.validation], progress)
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
     inputs |= {f"model_{k + 1}": fingerprint(model_path(loaded, at, model)) for k, (at, model) in models.items()}
-    run = DrivesRun(fit, replays, spent, {**inputs, **recorded.hashes}, validation_defaults=before)
-    for finding in run.findings[len(fit.findings) :]:  # those of the fit itself have been warned of
-        warn(IdentificationWarning, Fault(finding.message))
+    run = DrivesRun(fit, spent, {**inputs, **recorded.hashes})
     return replace(run, missed=tuple(_missed(study, run)))
 
 
@@ -190,11 +179,12 @@ def _missed(study: DrivesFile, run: DrivesRun) -> list[str]:
         "rms_validation": study.accept.rms_validation,
         "worse_than_file": study.accept.worse_than_file,
     }
-    return [
+    out = [
         f"{word.replace('_', ' ')}: {run.figures[word]:.4g}, and at most {limit:g} is accepted."
         for word, limit in limits.items()
         if limit is not None and not run.figures[word] <= limit
     ]
+    return [*out, *grade_missed(run.fit.verdict, study.accept.verdict)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,27 +261,30 @@ def drive_ranges(machine: Machine, file: Path, study: DriveExciteFile) -> dict[s
 
 @dataclass(frozen=True, eq=False)
 class FlexibleRun:
-    """The fit of the training logs, that of the validation logs beside it, and the deflections of the latter."""
+    """The fit of the training logs, judged by the validation logs."""
 
     fit: FlexibleFit
     again: FlexibleFit
-    logs: tuple[Experiment, ...]
     inputs: dict[str, str]
     missed: tuple[str, ...] = ()
 
-    @cached_property
-    def std_percent(self) -> dict[str, float]:
-        """Joint → error of its predicted deflection, % of the standard deviation, the worst of the validation logs."""
-        return {c: max(joint.std_percent(log) for log in self.logs) for c, joint in self.fit.joints.items()}
+    @property
+    def logs(self) -> tuple[Experiment, ...]:
+        """Those of validation."""
+        return self.again.logs
 
-    @cached_property
-    def agreement(self) -> dict[str, float]:
-        """Joint → difference of its stiffness between training and validation logs, in standard deviations of the difference."""
-        out = {}
-        for c, joint in self.fit.joints.items():
-            a, b = joint.stiffness, self.again.joints[c].stiffness
-            out[c] = abs(a.value - b.value) / float(np.hypot(a.sigma, b.sigma))
-        return out
+    @property
+    def std_percent(self) -> Mapping[str, float]:
+        return self.fit.std_percent
+
+    @property
+    def agreement(self) -> Mapping[str, float]:
+        return self.fit.agreement
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the fit, and limits of the study."""
+        return self.fit.verdict.against(self.missed)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -323,14 +316,19 @@ class FlexibleRun:
             for x in joint.quantities.values()
             if x.determined
         ]
-        checks = {}
-        for c, joint in self.fit.joints.items():
-            y = np.concatenate([joint.predict(log)[0].deflection for log in self.logs])
-            own = {"samples": float(len(y)), "measured_std": float(np.std(y))}
-            checks[c] = own | {"error_std_percent": self.std_percent[c]}
-        told = (*warnings, *self.fit.notes())
-        found = tuple(one.record for one in self.fit.findings)
-        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checks, told, findings=found)
+        checks = {
+            r.row: {
+                "samples": float(r.samples),
+                "measured_std": r.measured_std,
+                "error_std_percent": self.std_percent[r.row],
+            }
+            for r in self.fit.held_out_rows
+        }
+        told, findings = (*warnings, *self.fit.notes()), tuple(one.record for one in self.fit.findings)
+        verdict = self.verdict.record
+        return Result(
+            name, seed, False, self.inputs, self.figures, tuple(rows), checks, told, findings=findings, verdict=verdict
+        )
 
     def table(self) -> str:
         """Measured and predicted deflection of every joint on the validation logs, rad or m, as CSV."""
@@ -344,7 +342,7 @@ class FlexibleRun:
 
 
 def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> FlexibleRun:
-    """Read the logs, fit the joints to those for training and, beside it, to those for validation, and compare."""
+    """Read the logs that the study names, and fit the joints to those for training."""
     study = loaded.study
     machine = study_machine(loaded, ("model",), study.model, "unknown")
     progress("reading the logs", 0.0, None)
@@ -355,11 +353,11 @@ def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> F
     with loaded.placing(("flexible",), DataError):
         training, validation = ([part.cut() for part in some] for some in (recorded.training, recorded.validation))
         progress("fitting the joints", 0.0, None)
-        fit = identify_flexible(machine, training, joints=joints, settings=own)
-        again = identify_flexible(machine, validation, joints=joints, settings=own)
+        fit = identify_flexible(machine, training, joints=joints, settings=own, validation=validation)
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
-    run = FlexibleRun(fit, again, tuple(validation), {**inputs, **recorded.hashes})
-    return FlexibleRun(fit, again, run.logs, run.inputs, tuple(_missed_deflections(loaded, run)))
+    assert fit.again is not None  # a study names logs for validation
+    run = FlexibleRun(fit, fit.again, {**inputs, **recorded.hashes})
+    return replace(run, missed=tuple(_missed_deflections(loaded, run)))
 
 
 def _missed_deflections(loaded: Loaded[FlexibleFile], run: FlexibleRun) -> list[str]:
@@ -377,4 +375,4 @@ def _missed_deflections(loaded: Loaded[FlexibleFile], run: FlexibleRun) -> list[
             out.append(
                 f"stiffness of {c} differs by {off:.3g} standard deviations, and at most {accept.agreement:g} is accepted."
             )
-    return out
+    return [*out, *grade_missed(run.fit.verdict, accept.verdict)]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.archive import save
 from veridyn.files.yaml_reader import Place
+from veridyn.identify.car_verdict import verdict_of_drive
 from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.estimate import ESTIMATORS
 from veridyn.identify.pipeline.identification import Estimation
@@ -29,7 +30,8 @@ from veridyn.identify.pipeline.study_verdict import verdict_of_study
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.identify.validation import Validation
-from veridyn.inference.finding import Mistake
+from veridyn.inference.finding import FoundCause, Mistake
+from veridyn.inference.verdict import Verdict
 from veridyn.model.machine import Machine
 from veridyn.progress import usable_threads
 from veridyn.settings import names
@@ -217,7 +219,22 @@ class IdentifiedDrive:
     figures: Mapping[str, float]
     validation: Validation | None
     not_shown: Mapping[str, str]
-    faults: tuple[Fault, ...]
+    findings: tuple[FoundCause, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The findings as sentences, and a search that did not converge."""
+        return (*self.unsaid, *(Fault(str(one)) for one in (() if self.fitted is None else self.fitted.findings)))
+
+    @property
+    def unsaid(self) -> tuple[Fault, ...]:
+        """Those of which the fit has not warned."""
+        own, searched = ((), ()) if self.fitted is None else (self.fitted.findings, self.fitted.faults)
+        return (*searched, *(Fault(str(one)) for one in self.findings if one not in own))
+
+    def verdict(self, car: str) -> Verdict:
+        """How good it is, why it is no better, and what it may be used for; `car`: its name."""
+        return verdict_of_drive(car, self.fitted, self.findings, self.not_shown, self.lines, self.checked)
 
     def summary(self) -> str:
         """Parameters with deviations, and what the drive cannot show."""
@@ -271,11 +288,25 @@ class IdentifyRun:
         if self.drive is not None:
             d = self.drive
             told = (
-                *(str(f) for f in d.faults),
+                *(str(f) for f in d.unsaid),
                 *(f"not shown by this drive: {n}: {x}" for n, x in d.not_shown.items()),
             )
             table = {} if d.validation is None else d.validation.table
-            return Result(name, seed, False, self.inputs, self.figures, d.parameters, table, (*told, *warnings))
+            findings = tuple(f.record for f in d.findings)
+            verdict = d.verdict(self.machine.name).against(self.missed).record
+            told = (*told, *warnings)
+            return Result(
+                name,
+                seed,
+                False,
+                self.inputs,
+                self.figures,
+                d.parameters,
+                table,
+                told,
+                findings=findings,
+                verdict=verdict,
+            )
         made = self.study.result(name, seed=seed, quick=False, inputs=dict(self.inputs), warnings=warnings)
         verdict = verdict_of_study(self.study, self.missed).record
         return replace(made, figures={**made.figures, **self.figures}, verdict=verdict)

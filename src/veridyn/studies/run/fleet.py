@@ -20,6 +20,7 @@ from veridyn.files.yaml_reader import Place, PlainYaml
 from veridyn.identify.fleet import Fleet, fleet_of
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
+from veridyn.inference.verdict import Verdict
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify_sections import MACHINE_NAME, MACHINE_PLACEHOLDER, FleetFile
@@ -195,9 +196,14 @@ class FleetRun:
     priors: tuple[float, ...]
 
     @property
-    def logs_left_out(self) -> dict[str, dict[str, str]]:
+    def verdict(self) -> Verdict:
+        """That of the fleet, and limits of the study."""
+        return self.fleet.verdict.against(self.missed)
+
+    @property
+    def logs_left_out(self) -> Mapping[str, Mapping[str, str]]:
         """Machine → log → why it was not used."""
-        return {name: dict(m.left_out) for name, m in self.machines.items() if m.left_out}
+        return self.fleet.logs_left_out
 
     @property
     def figures(self) -> dict[str, float]:
@@ -230,7 +236,8 @@ class FleetRun:
             for machine in self.fleet.fits
             for found in (self.machines[machine].figures,)
         }
-        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checked)
+        verdict = self.verdict.record
+        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checked, verdict=verdict)
 
     def table(self) -> str:
         """One line for each machine and parameter, as CSV."""
@@ -255,7 +262,7 @@ class FleetRun:
             },
             "outliers": [o._asdict() for o in fleet.outliers],
             "machines_left_out": dict(fleet.failed),
-            "logs_left_out": self.logs_left_out,
+            "logs_left_out": {name: dict(logs) for name, logs in self.logs_left_out.items()},
         }
 
 
@@ -281,6 +288,7 @@ def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRu
             progress(TASK, float(len(found)), float(len(jobs)))
     fits = {name: one.fit for name, one in found.items() if one.fit is not None}
     fleet = fleet_of(fits, {name: one.why for name, one in found.items() if one.fit is None}, study.fleet.significance)
+    fleet = replace(fleet, logs_left_out={name: one.left_out for name, one in found.items() if one.left_out})
     _warn_of(found)
     first = next(iter(fleet.fits.values()))
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}

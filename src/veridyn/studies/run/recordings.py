@@ -130,8 +130,9 @@ def with_margin(sampling: Sampling, margin: int) -> Sampling:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyDrive(DriveLog):
-    """The drive of a study: `hashes` of its files, what its checks have found, and the `offset` of the positions' clock."""
+    """The drive of a study: its `log` as read, `hashes` of its files, what its checks found, and the `offset` of the positions' clock."""
 
+    log: Experiment
     hashes: Mapping[str, str]
     faults: tuple[Fault, ...] = ()
     offset: ClockOffset | None = None
