@@ -291,7 +291,7 @@ def _validated(found: CarFit, rest: DriveLog) -> tuple[Validation, list[Fault]]:
     hint = (
         "The drive may differ from the one that was learned from, or the noise of the study from that of the sensors."
     )
-    faults = [Fault(text, "validation", hint=hint) for text in serious_findings(seen, skip=SETTLING)]
+    faults = [Fault(text, "validation", hint=hint) for text in serious_findings(replace(seen, settled=SETTLING))]
     return replace(validation_of_drive(seen, log), fit=found), faults
 
 
