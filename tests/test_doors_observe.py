@@ -19,10 +19,12 @@ from observe.test_observe import log as swing_log
 from observe.test_observe import pendulum
 from strangers.bicycle_drive import Bicycle
 from veridyn.cli.app import app
+from veridyn.files.access import shipped
 from veridyn.inference.finding import FoundCause
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.consistency import judge
 from veridyn.observe.observation import Observation
+from veridyn.papers.fourbar import fourbar_run
 from veridyn.studies import load_study
 from veridyn.studies.run.observer import observe_study
 
@@ -98,6 +100,13 @@ def natural_pendulum(folder: Path) -> Doors:
     return Doors.of(folder, pendulum(formulation="natural"), swing_log("force.phi"))
 
 
+def fourbar(folder: Path) -> Doors:
+    """A closed loop by points and unit vectors, of which an encoder of the crank is read; forces are unknown."""
+    log = fourbar_run().log(np.random.default_rng(0))["encoder"]
+    part = Channel("encoder", log.t[:150], log.values[:150], "rad")
+    return Doors.of(folder, shipped("veridyn:fourbar.yaml").read_text(encoding="utf-8"), Experiment({"encoder": part}))
+
+
 def car(folder: Path) -> Doors:
     drive = Bicycle(duration=40.0, rate=20.0).drive(3)
     return Doors.of(folder, CAR, Experiment.from_arrays(drive["t"], {n: drive[n] for n in DRIVEN}, DRIVEN))
@@ -114,6 +123,7 @@ MACHINES: dict[str, tuple[Callable[[Path], Doors], list[tuple[str, str]], str]] 
     "hung encoder": (arm_with_a_hung_encoder, [("frozen", "encoder1")], "fair"),
     "dead encoder": (arm_with_a_dead_encoder, [("constant", "encoder1"), ("lost track", "encoder1")], "poor"),
     "rod by points": (natural_pendulum, [], "good"),
+    "four-bar": (fourbar, [], "good"),
     "car": (car, [], "poor"),  # its tyres are those of the model, and the filter expects far larger errors of them
     "reversed steering": (car_that_steers_the_other_way, [("log", "channel 'steer'")], "poor"),
 }
