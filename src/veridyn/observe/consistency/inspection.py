@@ -8,6 +8,9 @@ command, which may hold a value, jump and stop.
 
 from __future__ import annotations
 
+import numpy as np
+
+from veridyn.arrays import Array
 from veridyn.inference.finding import FoundCause
 from veridyn.mechanics.formulation import Outputs
 from veridyn.model.experiment import Experiment
@@ -19,10 +22,17 @@ from veridyn.signals.quality import inspect
 def inspected(log: Experiment, table: Outputs, clocks: bool = False) -> tuple[FoundCause, ...]:
     """The findings about outputs of the sensors of `table`; `clocks`: about offsets between sensors as well."""
     sensors = {name: table.sensors[k] for name, k in zip(table.names, table.owner, strict=True) if name in log}
-    constant = inspect(Experiment({name: log[name] for name in sensors}, log.name)).of("constant")
-    found = [f for f in constant if not sensors[f.channel].quantum] if len(constant) < len(sensors) else []
+    still = [name for name in sensors if _never_changes(log[name].values)]
+    told = {name: log[name] for name in still if not sensors[name].quantum} if len(still) < len(sensors) else {}
+    found = list(inspect(Experiment(told, log.name)).of("constant")) if told else []
     found += offset_findings(sensor_clock_offsets(table.sensors, log)) if clocks else ()
     return tuple(_cause(one) for one in found)
+
+
+def _never_changes(values: Array) -> bool:
+    """Whether all readings are one number: asked of every log, so that little else is looked at."""
+    finite = values[np.isfinite(values)]
+    return bool(len(finite)) and bool((finite == finite[0]).all())
 
 
 def _cause(finding: Finding) -> FoundCause:
