@@ -49,7 +49,7 @@ from veridyn.studies.run.observe_log import withheld_placed
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
-OF_DRIVES = ("log", "axles")  # causes of findings
+HINT = "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the car."
 
 
 def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -> ObserveRun:
@@ -90,8 +90,9 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
     if seen is not None:
         virtual, settled = seen.virtual(*study.virtual), drive.t >= seen.t[seen.settled]
         figures |= _lateral_figures(seen, virtual, reference, settled)
-        faults = [Fault(str(one)) for one in seen.findings if one.cause in OF_DRIVES] or [
-            Fault(str(one)) for one in seen.findings if one.cause == "innovations"
+        faults += [Fault(str(one)) for one in seen.findings if one.cause == "axles"]
+        faults = faults or [
+            Fault(str(one), "lateral motion", hint=HINT) for one in seen.findings if one.cause == "innovations"
         ]  # a cause that is named explains it
         if study.compare_linear:
             linear = _linear_sideslip(method.noise, car, drive)
