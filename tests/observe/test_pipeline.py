@@ -15,7 +15,8 @@ from veridyn.errors import DataError, DataWarning, ModelError
 from veridyn.model.experiment import Experiment
 from veridyn.observe.measurements import Status
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.pipeline import MADE_OF, MachineObservation, observation_run, observe_with
+from veridyn.observe.pipeline import MachineObservation, observation_run, observe_with
+from veridyn.observe.stages import MADE_OF
 
 quiet = pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
 

@@ -18,7 +18,7 @@ from veridyn.observe.car.observation import CarObservation, SensorTable, observe
 from veridyn.observe.car.system import drive_of, lateral_measurements
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation
-from veridyn.observe.pipeline import ObservationRun
+from veridyn.observe.stages import ObservationRun
 from veridyn.signals.drive import DriveLog, log_faults
 
 SETTLING_S = 3.0  # left out of judgements after a start
