@@ -23,7 +23,7 @@ from veridyn.mechanics.natural.equations.dynamics import initial_state
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.model.machine import Machine
-from veridyn.observe.observe import observe_with
+from veridyn.observe.pipeline import observe_with
 from veridyn.papers.car.bent import selected
 from veridyn.papers.car.budget import budget, corrected, thirty_three, with_carriers
 from veridyn.papers.car.drive import TRAINING, campaign, campaign_2002, drives_2006

@@ -32,7 +32,7 @@ def test_every_program_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFi
     for k, printed in zip(programs, capsys.readouterr().out.split(END), strict=True):
         if k + 1 < len(BLOCKS) and BLOCKS[k + 1][0] == "text":
             assert without_numbers(printed) == without_numbers(BLOCKS[k + 1][1])
-    assert len(programs) == 5
+    assert len(programs) == 6
 
 
 def test_the_walk_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

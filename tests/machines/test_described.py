@@ -31,7 +31,8 @@ from veridyn.model.motion import Motion
 from veridyn.observe.consistency.nis import pooled
 from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.measurements import measurements_of
-from veridyn.observe.observe import observe_with, tuned
+from veridyn.observe.noise_choice import tuned
+from veridyn.observe.pipeline import observe_with
 
 MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer}
 JOINTS = {  # body: parent, a place on its axis and the axis, in the reference pose; the wrist is two of them

@@ -36,7 +36,7 @@ def test_an_acceleration_that_walks_is_found_again() -> None:
 
 
 def test_encoders_are_asked_once_in_one_observation(monkeypatch: pytest.MonkeyPatch) -> None:
-    door, asked = import_module("veridyn.observe.observe"), []
+    door, asked = import_module("veridyn.observe.noise_choice"), []
     monkeypatch.setattr(door, "coordinates_alone", lambda *a: asked.append(1) or coordinates_alone(*a))
     drive, _, _ = moving(PENDULUM, 1, False)
     t, q = drive.t[:200], drive.log["encoder_q1"].values[:200]

@@ -11,8 +11,8 @@ from veridyn.errors import CapabilityError, DataWarning
 from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.formulation import RunSettings
 from veridyn.observe.filters.methods import FILTERS
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 

@@ -20,8 +20,8 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.model_error import FLOOR_SHARE, SAME_FLOOR, acceleration_rms
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.result import Estimates
 from veridyn.observe.system import System
 from veridyn.spatial.inertia import from_centre
@@ -136,7 +136,7 @@ def test_a_long_log_is_run_once_where_its_beginning_foresees_the_floor(monkeypat
         runs.append(len(measurements))
         return run(settings, system, measurements, *rest)
 
-    monkeypatch.setattr("veridyn.observe.observe.run", counted)
+    monkeypatch.setattr("veridyn.observe.machine_run.run", counted)
     for name, size in {
         "STRETCH_SAMPLES": len(T) // 8,
         "SCREENED_SAMPLES": len(T) // 16,

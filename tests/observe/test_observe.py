@@ -18,7 +18,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment, Marker
-from veridyn.observe.observe import inputs_in
+from veridyn.observe.pipeline import inputs_in
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import Placement
 

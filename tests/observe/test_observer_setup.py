@@ -12,8 +12,8 @@ from strangers.walks import CRANE, walked
 from veridyn.machines import crane
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import Linearised
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.result import Belief
 
 SHORT = replace(CRANE, samples=120)

@@ -15,8 +15,9 @@ from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, constraint_errors, integrate_natural
 from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.measurements import measurements_of
-from veridyn.observe.observe import observe_with, tuned
+from veridyn.observe.noise_choice import tuned
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.settings import ObserveSettings
 from veridyn.papers.fourbar import (
     LABELS,

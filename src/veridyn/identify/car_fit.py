@@ -125,7 +125,7 @@ class CarFit(Fit):
             return self
         before = replace(self.described, sensors=self.car.sensors)
         seen, log = predictions(self.car, self.noise, drive, progress)
-        serious = above("veridyn.observe.consistency.findings", "serious_findings")(seen, skip=SETTLING)
+        serious = above("veridyn.observe.consistency.findings", "serious_findings")(replace(seen, settled=SETTLING))
         found = [Mistake("innovations", Fault(text, "validation", hint=ANOTHER_DRIVE)) for text in serious]
         found = [] if self.findings or not checks else found  # a cause that is named explains it
         for mistake in found:

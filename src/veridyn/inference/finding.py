@@ -1,4 +1,4 @@
-"""What a diagnosis found against a fit: a cause, its place, how much there is of it, the evidence; and a mistake as a check reports it."""
+"""What was found against a fit or an observation: a cause, its place, how much there is, the evidence; and a mistake as a check has it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ UNEXPLAINED = "unexplained"  # of rows whose forces are left over for the most p
 
 @dataclass(frozen=True, kw_only=True)
 class FoundCause:
-    """One cause, of those that a diagnosis names, in the order of their `rank` (1 first); ``str(finding)`` says what to do about it.
+    """One cause, of those that a diagnosis names; ``str(finding)`` says what to do about it. `rank`: 1 first, 0 before they are ordered.
 
     `cause`: in the words of :mod:`veridyn.identify.diagnosis.causes` and of the other checks, such as "rotor inertia" or "force scale".
     `place`: a coordinate, a channel or a part of the model. `evidence`: 2 Δ log L, the gain in likelihood of the equations with the cause;
-    `size` with deviation `sigma`, in the unit that the message states; NaN where a check states none. `moves`: the parameter that it moves
+    of an observation, what :mod:`veridyn.observe.consistency.judge` says. `size` with deviation `sigma`, in the unit that the message
+    states; NaN where a check states none. `moves`: the parameter that it moves
     most, by `shift` deviations. `alternatives`: causes that this log cannot tell from it, as (cause, place). `recording`: what to record to
     decide between them, or to confirm the cause; `remedy`: what to write into the model or the study to accept it, or to do about it.
     `message`: all of it in words.
@@ -27,7 +28,7 @@ class FoundCause:
     cause: str
     place: str
     evidence: float = NAN
-    rank: int
+    rank: int = 0
     size: float = NAN
     sigma: float = NAN
     moves: str = ""

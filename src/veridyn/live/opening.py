@@ -40,7 +40,6 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.car.observation import observed_car
 from veridyn.observe.car.system import lateral_measurements
 from veridyn.observe.filters.methods import EKF
-from veridyn.observe.measurements import measurements_of
 from veridyn.observe.observation import Virtual
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -124,8 +123,7 @@ def _observer(loaded: Loaded[Any], pace: float, come: Arriving, progress: Progre
     if not come.wanted or study.process_noise.tuned or study.start == "readings":
         file = existing_file(loaded, study.log.file, ("log", "file"))
         log, _ = observed_log(loaded, prepared.system, file)
-        prepared = prepared.started(log)
-        prepared, _, _ = prepared.tuned(study, measurements_of(prepared.system, log), progress)
+        prepared = replace(prepared, setup=prepared.along(study, log, progress).noise[0])
         samples, name = log_samples(prepared.system, log), file.name
     tracker = MachineTracker(prepared)
     if not come.wanted:

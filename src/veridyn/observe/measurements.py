@@ -174,7 +174,10 @@ class Measurements:
 
     def between(self, begin: int, end: int) -> Measurements:
         """The rows from `begin` on, before `end`."""
-        rows = slice(begin, end)
+        return self.rows(slice(begin, end))
+
+    def rows(self, rows: slice | NDArray[np.bool_]) -> Measurements:
+        """Some of the rows."""
         arrival, sigma = (None if x is None else x[rows] for x in (self.arrival, self.sigma))
         return replace(
             self,

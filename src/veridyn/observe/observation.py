@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean
+from veridyn.inference.finding import FoundCause
+from veridyn.inference.verdict import Verdict
 from veridyn.lazy import above
 from veridyn.mechanics.formulation import Instant
 from veridyn.model.place import PointRef
@@ -48,9 +50,10 @@ from veridyn.observe.consistency.predictions import (
 from veridyn.observe.filters.run import Smoothed, smooth
 from veridyn.observe.fitting import Tuning
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.measurements import Measurements
 from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.result import Estimates, ObserverFinding, Track
+from veridyn.observe.result import Estimates, Track
 from veridyn.observe.system import System
 from veridyn.signals.spectrum import Whiteness
 
@@ -171,21 +174,25 @@ DELAY_FALSE_ALARMS = 1e-4  # of consistent filters: as many are said to have a l
 class Observation:
     """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with.
 
-    `usable_nis`: within it the bands are of use, however long the log.
+    `readings`: of the outputs, as the filter had them. `usable_nis`: within it the bands are of use, however long the log. `inspection`:
+    what the log shows to be wrong by itself; `settled`: the sample from which on the run is judged.
     """
 
     usable_nis: ClassVar[tuple[float, float]] = (0.75, 1.25)  # a band of 95 % holds 92 to 98 % of the truth
+    allows_for_colour: ClassVar[bool] = False  # whether bands allow for innovations that are correlated in time
 
     filter: str
     system: MachineSystem
     estimates: Estimates
     track: Estimates | Smoothed
-    inputs: Array
+    readings: Measurements
     process_noise: ProcessNoise | CarNoise
     tuning: Tuning | None = None
     model_error: ModelErrorDensity | None = None
     made_by: FilterRun | None = None
     lost: tuple[LostTrack, ...] = ()
+    inspection: tuple[FoundCause, ...] = ()
+    settled: int = 0
 
     def __len__(self) -> int:
         return len(self.track)
@@ -193,6 +200,11 @@ class Observation:
     @property
     def t(self) -> Array:
         return self.track.t
+
+    @property
+    def inputs(self) -> Array:
+        """What acts, (N, p)."""
+        return self.readings.inputs
 
     def state(self, name: str) -> Array:
         """The history (N,) of one state."""
@@ -213,19 +225,23 @@ class Observation:
             for name, (bound, times) in held.items()
         )
 
-    def nis(self, skip: int = 0) -> Consistency:
-        return nis(self.estimates, skip=skip)
+    def nis(self, skip: int | None = None) -> Consistency:
+        """Whether innovations are as large as stated, from sample `skip` on; by default from where the run has settled."""
+        return nis(self.estimates, skip=self._first(skip))
 
-    def directions(self, skip: int = 0) -> tuple[DirectionCheck, ...]:
+    def directions(self, skip: int | None = None) -> tuple[DirectionCheck, ...]:
         """Innovations along the principal directions of outputs that are read together, the largest first; 1 is ideal in each."""
-        return direction_checks(self.estimates, skip)
+        return direction_checks(self.estimates, self._first(skip))
 
-    def consistency_lines(self, skip: int = 0) -> tuple[str, ...]:
-        """What the summary says of directions from sample `skip` on, and of readings that the filter was not given."""
+    def consistency_lines(self, skip: int | None = None) -> tuple[str, ...]:
+        """What the summary says of directions, and of readings that the filter was not given."""
         return (*direction_line(self.directions(skip)), *check_lines(self.predictions))
 
-    def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
-        return innovation_whiteness(self.estimates, skip=skip)
+    def whiteness(self, skip: int | None = None) -> dict[str, Whiteness]:
+        return innovation_whiteness(self.estimates, skip=self._first(skip))
+
+    def _first(self, skip: int | None) -> int:
+        return self.settled if skip is None else skip
 
     def stability(self, skip: int = 1) -> ClosedLoop:
         """Whether errors die out under the gains that were used."""
@@ -247,7 +263,7 @@ class Observation:
         return above("veridyn.report.notebook", "frame_of_states")(self)
 
     def summary(self) -> str:
-        """States at the end, what became of the sensors, and the verdict on the innovations."""
+        """States at the end, what became of the sensors, whether innovations are as stated, and the verdict."""
         lines = [f"{self.filter} on {self.system.name}: {len(self)} samples, {self.t[0]:.6g} s to {self.t[-1]:.6g} s"]
         wide = max(24, 2 + max(map(len, self.states), default=0))
         for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
@@ -267,7 +283,7 @@ class Observation:
             lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
         if self.model_error is not None:
             lines += [f"  {line}" for line in self.model_error.lines()]
-        return "\n".join(lines)
+        return "\n".join([*lines, self.verdict.summary()])
 
     @property
     def q(self) -> Array:
@@ -387,9 +403,18 @@ class Observation:
         return sensor_delays(self.estimates, readings.values, DELAY_FALSE_ALARMS, BEFORE_SENSORS)
 
     @cached_property
-    def findings(self) -> tuple[ObserverFinding, ...]:
+    def findings(self) -> tuple[FoundCause, ...]:
         """What limits what may be concluded from it, by rank: each with cause, place, evidence, size and sigma, as those of a fit."""
-        return above("veridyn.observe.consistency.findings", "named_findings")(self)
+        return above("veridyn.observe.consistency.judge", "findings_of")(self)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How good it is and why it is no better, by :mod:`veridyn.observe.consistency.judge`."""
+        return above("veridyn.observe.consistency.judge", "judged_observation")(self)
+
+    def own_findings(self) -> tuple[FoundCause, ...]:
+        """What only this kind of machine can be found to have."""
+        return ()
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
         table = self.system.model.readout([sensor])

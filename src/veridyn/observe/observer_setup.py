@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,6 +278,15 @@ class Linearised:
         return self.system.residual(y, expected)
 
 
+class PreparedMachine(NamedTuple):
+    """A setup, the system that it makes of a machine, and the configuration and velocity from which that starts."""
+
+    setup: ObserverSetup
+    system: MachineSystem
+    q: Array
+    qd: Array
+
+
 @dataclass(frozen=True)
 class ObserverSetup:
     """A filter, and the settings that it is run with."""
@@ -299,16 +308,18 @@ class ObserverSetup:
             require(made[0].model.form, what, where="observe", found=", ".join(considered.names))
         return made
 
-    def started(
-        self, system: MachineSystem, start: Mapping[str, float]
-    ) -> tuple[ObserverSetup, MachineSystem, Array, Array]:
+    def prepared(self, machine: GivenMachine) -> PreparedMachine:
+        """The setup with what :meth:`system` makes of it."""
+        return PreparedMachine(self, *self.system(machine))
+
+    def started(self, system: MachineSystem, start: Mapping[str, float]) -> PreparedMachine:
         """The setup with another start, and what :meth:`system` gives for it, where `system` differs in nothing else."""
         other = self.replaced(start=start)
         start_of = getattr(system.model, "start_of", None)
         if start_of is None:  # a set of independent coordinates is chosen where the machine starts
-            return other, *other.system(system.model.form)
+            return other.prepared(system.model.form)
         q, qd = start_of(start, other.settings.rates)
-        return other, replace(system, longest=other.settings.step or mode_step(system, q, qd)), q, qd
+        return PreparedMachine(other, replace(system, longest=other.settings.step or mode_step(system, q, qd)), q, qd)
 
     def model_error(
         self,

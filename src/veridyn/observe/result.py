@@ -132,34 +132,3 @@ class Estimates(Track):
                 where=self.filter,
                 hint='Run it again with late="use", which puts every reading at its stamp.',
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObserverFinding:
-    """What was found against a run; ``consistency.findings`` says what `size` and `evidence` are. ``str(finding)`` is a sentence.
-
-    `rank` counts from 1; `sigma`: deviation of the size, NaN where none is known.
-    """
-
-    cause: str
-    place: str
-    rank: int = 0
-    evidence: float = float("nan")
-    size: float = float("nan")
-    sigma: float = float("nan")
-    message: str = ""
-
-    def __str__(self) -> str:
-        return self.message
-
-    @property
-    def record(self) -> dict[str, str | float]:
-        """What `result.json` keeps: cause, place, evidence, rank, size and sigma."""
-        return {
-            "cause": self.cause,
-            "place": self.place,
-            "evidence": self.evidence,
-            "rank": self.rank,
-            "size": self.size,
-            "sigma": self.sigma,
-        }

@@ -30,8 +30,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.observe.filters.methods import EKF, FILTERS, Smoother
 from veridyn.observe.observation import Observation, smoothed
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent

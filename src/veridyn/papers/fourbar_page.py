@@ -17,7 +17,7 @@ from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.point_parts import MechanismParts
 from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.observation import Observation, Virtual
-from veridyn.observe.observe import observe_with
+from veridyn.observe.pipeline import observe_with
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
 from veridyn.report import FILTER_WORDS, number, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text

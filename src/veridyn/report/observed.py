@@ -11,9 +11,9 @@ import numpy as np
 
 from veridyn.inference.verdict import Verdict
 from veridyn.mechanics.tree.of_machine import machine_of_tree
-from veridyn.observe.consistency.findings import USABLE_NIS
+from veridyn.observe.consistency.withheld import WithheldOutput, withheld_outputs
 from veridyn.observe.observation import Observation
-from veridyn.report import FILTER_WORDS, count, listed, number
+from veridyn.report import FILTER_WORDS, listed, number
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, attempted
 from veridyn.report.motion import machine_animation, mechanism_animation
 from veridyn.report.page import page
@@ -25,7 +25,6 @@ from veridyn.report.traces import consistency_plot, error_plot, estimate_plot, i
 from veridyn.signals.drive import DriveLog
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.run.observe_log import WithheldOutput, withheld_outputs
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 
 if TYPE_CHECKING:
@@ -106,49 +105,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
 
 def verdict_of(run: ObserveRun) -> Verdict:
     """The verdict on an observation, of any machine."""
-    return (_verdict(run) if run.drive is None else drive_verdict(run, run.drive)).against(run.missed)
-
-
-def _verdict(run: ObserveRun) -> Verdict:
-    """Good where the innovations are white and as large as the filter says; poor where they are neither."""
-    nis = run.nis.mean
-    near = USABLE_NIS[0] <= nis <= USABLE_NIS[1]
-    coloured = [name for name, w in run.whiteness.items() if not w.is_white]
-    white = bool(run.whiteness) and not coloured
-    findings = [
-        f"Squared innovations are {number(nis, 3)} times what the filter states for them (NIS per reading, ideal 1).",
-        "Innovations of every output are white."
-        if white
-        else f"Not white: {listed(coloured)}."
-        if coloured
-        else "Too few readings to test whether they are white.",
-        *(
-            f"{count(n, 'reading')} of '{name}' {'was' if n == 1 else 'were'} not used."
-            for name, n in run.rejected.items()
-            if n
-        ),
-    ]
-    if near and white:
-        may, may_not = ("Reading its bands as they stand.",), ()
-    else:
-        reason = (
-            "too narrow"
-            if nis > USABLE_NIS[1]
-            else "wider than they need to be"
-            if nis < USABLE_NIS[0]
-            else "of the right size"
-        )
-        may = ()
-        may_not = (
-            f"Reading its bands as they stand: they are {reason}{'' if white else ', and errors last longer than the filter assumes'}.",
-        )
-    return Verdict(
-        "good" if near and white else "fair" if near or white else "poor",
-        f"The observer's errors on “{run.machine_name}” {'match' if near and white else 'do not match'} its stated bands.",
-        tuple(findings),
-        may,
-        may_not,
-    )
+    return run.verdict
 
 
 def _animation(run: ObserveRun) -> Animation:
@@ -257,30 +214,6 @@ def drive_parts(run: ObserveRun, drive: ObservedDrive) -> ObservedParts:
     if "nis" in f:
         keys.append(Key(number(f["nis"], 3), "NIS per reading (ideal 1)"))
     return ObservedParts(drive.car.name, run.seen, 0, keys, before, [_channels(drive.drive)], {})
-
-
-def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
-    """Good where the innovations are as large as the filter says and no check is raised."""
-    f, findings = run.figures, list[str]()
-    low, high = (0.0, np.inf) if run.seen is None else run.seen.usable_nis
-    near = low <= f.get("nis", 1.0) <= high
-    if "nis" in f:
-        findings.append(f"Squared innovations are {number(f['nis'], 3)} times what the filter states for them.")
-    if "rms_sideslip" in f:
-        share = 100.0 * f["share_inside_two_sigma"]
-        text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
-        linear = {
-            "a stiffness identified from the same drive": "rms_sideslip_linear_identified",
-            "the stiffness of the model file, which is not identified": "rms_sideslip_linear",
-        }
-        compared = [f"{np.degrees(f[name]):.2f}° with {what}" for what, name in linear.items() if name in f]
-        if compared:
-            text += f"; a linear filter is off by {' and by '.join(compared)}"
-        findings.append(text + ".")
-    findings += [f"'{n}' is frozen: the drive excites it too little." for n in drive.frozen]
-    findings += [x.what for x in drive.faults]
-    grade = "poor" if drive.faults or not near else "good"
-    return Verdict(grade, f"{drive.car.name}: what its sensors do not measure.", tuple(findings))
 
 
 def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:

@@ -22,8 +22,8 @@ from veridyn.mechanics.system.simulation import Inputs
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import check_jacobian

@@ -14,8 +14,8 @@ from veridyn.mechanics.system.simulation import Inputs
 from veridyn.model.elements.element import drive_gain
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 

@@ -21,7 +21,7 @@ from veridyn.observe.consistency.predictions import (
 )
 from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
-from veridyn.observe.measurements import Measurements
+from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
 
@@ -140,3 +140,21 @@ def test_the_verb_warns_of_predictions_and_not_of_a_right_model() -> None:
     right = vd.observe(cart(), recorded(force, readings), "ekf", HOW)
     assert max(c.z2 for c in right.predictions) < 7.0 < max(c.z2 for c in wrong.predictions)
     assert right.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean < 1.35
+
+
+def test_readings_that_are_no_readings_are_not_compared() -> None:
+    """A tachometer that hangs is not used; muted, it is not a reading that predictions should meet either."""
+    _, readings = drive(0.0)
+    hangs = np.zeros(readings.values.shape, dtype=np.bool_)
+    hangs[COUNT // 2 :, 1] = True
+    values = np.where(hangs, readings.values[COUNT // 2], readings.values)
+    frozen = Measurements(readings.t, values, readings.names).flagged(hangs, Status.FROZEN)
+    system, start = vehicle(0.1), Belief(np.array([0.0, 2.0]), np.array([0.01, 0.01]))
+    found = run(EKF(), system, frozen, start)
+    checks = prediction_checks(FilterRun(EKF(), system, frozen, start), found, {"gps": [0], "tacho": [1]})
+    assert check_findings(checks, 1e-4, 4.0) == ()
+    whole = run(EKF(), system, readings, start)
+    every = prediction_checks(FilterRun(EKF(), system, readings, start), whole, {"gps": [0], "tacho": [1]})
+    windows = {(c.muted, c.samples, c.output): c.windows for c in every}
+    assert all(c.windows <= windows[c.muted, c.samples, c.output] for c in checks)
+    assert any(c.output == "tacho" and c.windows < windows[c.muted, c.samples, c.output] for c in checks)

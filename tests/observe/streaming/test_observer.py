@@ -19,9 +19,11 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.methods import EKF, FILTERS, Smoother
 from veridyn.observe.measurements import Status, measurements_of
+from veridyn.observe.noise_choice import tuned
 from veridyn.observe.observation import Virtual
-from veridyn.observe.observe import observe, observe_with, tuned
+from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer

@@ -71,7 +71,7 @@ def test_the_crane_as_it_is(tmp_path: Path) -> None:
         if any(key in line for key in ("  tilt:", "  travel:", "unknown:", "gate:", "coordinates:", "settle:")):
             assert "guessed" in line, line
     found = observe_study(load_study(tmp_path / "new.yaml"))
-    assert found.nis.consistent and found.figures["white"] == 1.0
+    assert found.observation.nis().consistent and found.figures["white"] == 1.0
 
 
 def test_the_four_bar_runs_as_it_is_written(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_readings_that_are_no_numbers_are_not_used_and_told(tmp_path: Path) -> N
         rows[20:30, 1] = np.nan
 
     run = short(tmp_path, change=gap)
-    assert run.rejected["travel"] == 10 and run.result("c", 0).validation["travel"]["not_finite"] == 10.0
+    assert run.figures["rejected_travel"] == 10 and run.result("c", 0).validation["travel"]["not_finite"] == 10.0
     assert any("'travel' sends no numbers from 0.4 s to 0.58 s" in w for w in run.warnings)
     assert any("readings not used: 10, and at most 5 are accepted" in m for m in run.missed)
     sigma = run.observation.sigma[:, 0]
@@ -139,7 +139,7 @@ def test_a_left_out_constraint_that_opens_is_told(tmp_path: Path) -> None:
     (tmp_path / "twice.yaml").write_text(twice, encoding="utf-8")
     with pytest.warns(ModelWarning, match="'tie' .joint 'tie'."):
         run = short(tmp_path, TEXT.replace("veridyn:crane.yaml", "twice.yaml"))
-    assert run.nis.mean == pytest.approx(short(tmp_path).nis.mean, rel=1e-9)
+    assert run.figures["nis"] == pytest.approx(short(tmp_path).figures["nis"], rel=1e-9)
     assert not any("left out" in w for w in run.warnings)
     other = system_of(mechanism_of(parse_machine(twice.replace("b: L, length: 6", "b: L, length: 5.9"))))
     object.__setattr__(run.observation.system.model.system, "whole", other)
@@ -152,7 +152,7 @@ def test_late_readings_are_used_dropped_or_taken_in_turn(tmp_path: Path) -> None
     (tmp_path / "late.yaml").write_text(own, encoding="utf-8")
     text = TEXT.replace("veridyn:crane.yaml", "late.yaml")
     runs = {how: short(tmp_path, text.replace("gate: 0.9999", f"late: {how}")) for how in ("use", "drop", "rewind")}
-    assert runs["use"].rejected["tilt"] == 0 and runs["drop"].rejected["tilt"] == 60
+    assert runs["use"].figures["rejected_tilt"] == 0 and runs["drop"].figures["rejected_tilt"] == 60
     assert runs["rewind"].observation.estimates.replayed and np.isfinite(runs["rewind"].figures["nis"])
 
 
@@ -239,13 +239,13 @@ def test_a_parquet_log_with_units_in_its_header(tmp_path: Path) -> None:
     save_log(log, tmp_path / "crane.parquet")
     text = study.read_text(encoding="utf-8").replace("trolley [mm]", "trolley").replace("angle [deg]", "angle")
     study.write_text(text, encoding="utf-8")
-    assert observe_study(load_study(study)).nis.mean == pytest.approx(short(tmp_path).nis.mean, rel=1e-3)
+    assert observe_study(load_study(study)).figures["nis"] == pytest.approx(short(tmp_path).figures["nis"], rel=1e-3)
 
 
 def test_the_noise_of_a_sensor_may_be_another(tmp_path: Path) -> None:
     run = short(tmp_path, TEXT.replace("process_noise:", "process_noise:\n  sensors: {travel: 0.02}"))
     assert run.observation.system.R[0, 0] == pytest.approx(4e-4)
-    assert run.nis.mean < 0.75 and any("too cautious" in w for w in run.warnings)
+    assert run.figures["nis"] < 0.75 and any("too cautious" in w for w in run.warnings)
 
 
 def test_sensors_on_clocks_of_their_own_share_a_table(tmp_path: Path) -> None:
@@ -253,10 +253,10 @@ def test_sensors_on_clocks_of_their_own_share_a_table(tmp_path: Path) -> None:
         rows[1::2, 2] = np.nan
 
     told = short(tmp_path, change=slower)
-    assert told.rejected["tilt"] == 30
+    assert told.figures["rejected_tilt"] == 30
     text = TEXT.replace("  time: time [s]\n", "  time: time [s]\n  empty: none\n")
     none = short(tmp_path, text, change=slower)
-    assert none.rejected["tilt"] == 0 and none.result("c", 0).validation["tilt"]["missing"] == 30.0
+    assert none.figures["rejected_tilt"] == 0 and none.result("c", 0).validation["tilt"]["missing"] == 30.0
     assert np.array_equal(none.observation.reduced, told.observation.reduced)
 
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import CapabilityError, DataError, DataWarning, Limit, ModelError, warn
+from veridyn.errors import CapabilityError, DataError, Limit, ModelError
+from veridyn.inference.finding import FoundCause
+from veridyn.lazy import import_module
 from veridyn.mechanics.single_track import READINGS
 from veridyn.model.car import TABLE
-from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import CarNoise, uncertain
@@ -28,7 +29,6 @@ from veridyn.observe.car.system import (
     Inflation,
     car_start,
     car_system,
-    drive_of,
     first_yaw_rate,
     frozen_parameters,
     lateral_measurements,
@@ -40,7 +40,6 @@ from veridyn.observe.consistency.observability import ExtraSensor
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import EKF, UKF, Smoother
 from veridyn.observe.filters.run import Smoothed, in_order, run
-from veridyn.observe.hung import without_hung
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observation import Observation, Reading, Virtual, smoothed
 from veridyn.observe.observer_setup import ObserverSetup, determined
@@ -50,9 +49,10 @@ from veridyn.observe.settings import ObserveSettings, ParameterBounds
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.system import Continuous
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog, log_faults
+from veridyn.signals.drive import DriveLog
 
 T = TypeVar("T", bound=Estimates | Smoothed)
+FEWEST_FITTED = 50  # samples
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
 METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
 OF_BODIES = ("start", "rates", "independents", "unknown", "inputs", "step", "input_hold", "friction_speed")
@@ -133,13 +133,20 @@ class ObservedCar(Continuous):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CarObservation(Observation):
-    """The states of a car along a drive: an observation like any other, but for what only joints have, which is refused."""
+    """The states of a car along a drive: an observation like any other, but for what only joints have, which is refused.
+
+    `whole`: the run of which this is a part, from before the first sample; None of all of one. `beginning`: of the drive, by which
+    exchanged axles are known; None where nobody asks.
+    """
 
     # Bands are widened by the innovations' own size, so that they hold further from 1 than those of other machines.
     usable_nis: ClassVar[tuple[float, float]] = (0.5, 2.0)
+    allows_for_colour: ClassVar[bool] = True
 
     system: ObservedCar  # pyright: ignore[reportIncompatibleVariableOverride]
     process_noise: CarNoise
+    whole: CarObservation | None = None
+    beginning: DriveLog | None = None
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -182,18 +189,37 @@ class CarObservation(Observation):
     def virtual(self, *wanted: Virtual | str) -> dict[str, Reading]:
         """Quantities that nobody measured, by name, with deviations that allow for innovations larger than stated."""
         names = [quantity_name(one) for one in wanted]
-        return virtual_sensors(self.estimates, self.system, self.inputs, names, self.track)
+        if self.whole is None:
+            return virtual_sensors(self.estimates, self.system, self.inputs, names, self.track)
+        kept = np.isin(self.whole.t, self.t)
+        return {
+            name: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
+            for name, v in self.whole.virtual(*names).items()
+        }
 
     def frozen(self) -> dict[str, float]:
         """Estimated parameters of which the drive showed nothing, name → share of the deviation that is left."""
-        return frozen_parameters(self.estimates, self.system.estimate, self.system.start)
+        run = self.whole or self
+        return frozen_parameters(run.estimates, run.system.estimate, run.system.start)
 
     def since(self, first: float) -> CarObservation:
         """The same from a time (s) on: what a filter is asked about, after it has settled."""
         kept = self.t >= first
         found = _cut(self.estimates, kept)
         track = found if self.track is self.estimates else _cut(self.track, kept)
-        return replace(self, estimates=found, track=track, inputs=self.inputs[kept])
+        return replace(self, estimates=found, track=track, readings=self.readings.rows(kept), whole=self.whole or self)
+
+    def own_findings(self) -> tuple[FoundCause, ...]:
+        """Distances of the axles that seem to be exchanged, by fits to the beginning of the drive, which are used for nothing else."""
+        car, drive, noise = self.system.machine, self.beginning, self.process_noise
+        if drive is None or not uncertain(car) or len(drive.t) < FEWEST_FITTED:
+            return ()
+        fits = import_module("veridyn.identify.estimators.innovations")
+        if fits.exchanged_axles(car) is None:
+            return ()
+        method = fits.Innovations(noise=noise)
+        fault = fits.swapped_axles_fault(fits.fit_car(car, method, drive), car, method, drive, silent)
+        return () if fault is None else (FoundCause(cause="axles", place=fault.where, message=str(fault)),)
 
 
 def _cut(found: T, kept: NDArray[np.bool_]) -> T:
@@ -248,7 +274,7 @@ def run_car(method: Filter, car: ObservedCar, log: Measurements, progress: Progr
         return run(method, one, readings, one.start, progress)
 
     car, found = determined(car, along(car), along)
-    made = CarObservation(method.word, car, found, found, readings.inputs, car.process_noise)
+    made = CarObservation(method.word, car, found, found, readings.select(car.outputs), car.process_noise)
     return smoothed(made) if smooths else made
 
 
@@ -297,19 +323,6 @@ def sensing_car(setup: ObserverSetup, machine: Machine, verb: str) -> Machine:
     if not car.sensors:
         raise DataError("it has no sensor, so there is nothing to observe it by.", where=machine.name)
     return car
-
-
-def observe_car(
-    setup: ObserverSetup, machine: Machine, log: Experiment | Measurements, progress: Progress = silent
-) -> CarObservation:
-    """What ``observe`` does with a car of a few numbers; see there."""
-    car = sensing_car(setup, machine, "observe")
-    if isinstance(log, Experiment):
-        for fault in log_faults(log, car):
-            warn(DataWarning, fault)
-    readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
-    readings = without_hung(readings, SensorTable(car.sensors), setup.settings.frozen_after)
-    return run_car(setup.method, observed_car(car, setup.settings, readings), readings, progress)
 
 
 class DriverInputs:

@@ -13,48 +13,29 @@ One that is wrong pulls the others' innovations along as far as it was let in: t
 repeats itself, which no model is needed to see, those with a smaller mean since then are not named. Where `SEVERAL` stand side by side the
 fault is likely to lie in what they are compared with: an input, or the model. What became of single readings is reported by
 :meth:`~veridyn.observe.observation.Observation.episodes`.
-
-The same as objects (:func:`named_findings`), in the shape of those of a fit: cause, place, evidence, rank, size and sigma. Those that say
-what to do stand before those that say how wrong the filter is.
-
-============== ==================== ============================================== ==================================
-cause          place                size                                           evidence
-============== ==================== ============================================== ==================================
-lost track     output               s from which on the model explains little      −2 log p a reading, beyond that without a model
-delay          output               s that it is later                             2 Δ log L of the score test
-held readings  output               samples that each reading is held              share of neighbours that are equal
-outliers       output               share of its readings beyond the gate          how many
-silent         sensor               share of its readings that is missing          z of its mean innovation, squared
-frozen         sensor               share of its readings that is not used         the same
-offset         sensor               mean innovation, in deviations of the mean     the same
-dead centre    coordinate           least share of the usual sensitivity           how often
-predictions    output               mean squared deviation through a muted sensor  the same, or over a horizon
-directions     outputs, weighted    mean squared innovation along them             the same
-model error    coordinate           rms acceleration that the model lacks          share of the coordinate's own
-innovations    machine              NIS                                            the same
-============== ==================== ============================================== ==================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
-from veridyn.observe.consistency.health import WORDS, Episode, SensorDelay, episodes, held_readings
+from veridyn.observe.consistency.health import WORDS, Episode, SensorDelay, episodes
 from veridyn.observe.consistency.nis import Consistency, direction_checks, wrong_directions
 from veridyn.observe.consistency.observability import DeadCentre, dead_centres
-from veridyn.observe.consistency.predictions import check_findings, wrong_predictions
+from veridyn.observe.consistency.predictions import check_findings
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Status
+from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.observation import Observation
-from veridyn.observe.result import Estimates, ObserverFinding
+from veridyn.observe.result import Estimates
 
 REFUSED_SHARE = 0.03  # of a sensor's readings: a gate of 0.99 or more refuses fewer good ones (chosen)
 MEAN_DEVIATIONS = 6.0  # of the mean innovation: models are not exact (chosen)
@@ -87,7 +68,7 @@ class SensorFinding:
 def sensor_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[SensorFinding, ...]:
     """Sensors that do not agree with the others and the model from sample `skip` on, the strongest evidence first.
 
-    `log` tells those that repeat themselves.
+    `log` tells those that repeat themselves, where the readings of the run were changed before; its own do by default.
     """
     e, table = _from(found.estimates, skip), found.system.table
     stretches = episodes(e, LEAST)
@@ -106,7 +87,8 @@ def sensor_findings(found: Observation, log: Experiment | None = None, skip: int
         z, since = max(((abs(m), t) for m, t in means), default=(0.0, 0.0))
         if share > REFUSED_SHARE and own:
             since = min(s.since for s in own)
-            named.append(SensorFinding(sensor.name, _word(own, names, since, sensor.quantum, log), since, share, z))
+            late = () if sensor.quantum else _late_values(found.readings, names, since, log)
+            named.append(SensorFinding(sensor.name, _word(own, late), since, share, z))
         elif z > MEAN_DEVIATIONS:
             named.append(SensorFinding(sensor.name, "reads beside what the model expects", since, share, z))
     named = [n for n in named if not _pulled_along(n, named)]
@@ -160,68 +142,67 @@ def mean_deviations(e: Estimates, j: int) -> tuple[float, float]:
     return float(total[-1] / np.sqrt(len(used))), float(e.t[used[int(np.argmax(np.abs(total - line)))]])
 
 
-def _word(own: list[Episode], names: list[str], since: float, quantum: float, log: Experiment | None) -> str:
+def _word(own: list[Episode], late: Sequence[Array]) -> str:
     whole = sum(s.count for s in own)
     for status in (Status.MISSING, Status.FROZEN):
         if sum(s.count for s in own if s.status == status) > 0.5 * whole:
             return WORDS[status]
-    if log is not None and not quantum and all(_repeats(log, name, since) for name in names if name in log):
+    if late and all(len(y) > 1 and float(np.mean(np.diff(y) == 0.0)) >= REPEATED_SHARE for y in late):
         return WORDS[Status.FROZEN]
     return WORDS[Status.OUTLIER]
 
 
-def _repeats(log: Experiment, name: str, since: float) -> bool:
-    late = log[name].values[log[name].t >= since]
-    return len(late) > 1 and float(np.mean(np.diff(late) == 0.0)) >= REPEATED_SHARE
+def _late_values(readings: Measurements, names: list[str], since: float, log: Experiment | None) -> list[Array]:
+    """What these outputs read from a time (s) on, by the readings of a run or by another log."""
+    if log is not None:
+        return [log[name].values[log[name].t >= since] for name in names if name in log]
+    columns = [readings.values[readings.t >= since, readings.names.index(name)] for name in names]
+    return [y[np.isfinite(y)] for y in columns]
 
 
 def observation_findings(
-    found: Observation,
-    log: Experiment | None = None,
-    skip: int = 0,
-    false_alarms: float = FALSE_ALARMS,
-    usable: tuple[float, float] | None = None,
+    found: Observation, false_alarms: float = FALSE_ALARMS, usable: tuple[float, float] | None = None
 ) -> tuple[str, ...]:
-    """Sentences about a run from sample `skip` on; `log` shows which sensors repeat themselves. Sensors stand first.
+    """Sentences about a run from where it has settled. Sensors stand first.
 
     A page that is read says more than a warning that interrupts: with `false_alarms` 0.05 and `usable` (1, 1), every NIS outside its band
     of 95 %. By default `usable` is that of the machine.
     """
-    size = _size(found, skip, false_alarms, usable or found.usable_nis)
-    return (*finding_lines(sensor_findings(found, log, skip)), *_limits(found), *size)
+    size = _size(found, false_alarms, usable or found.usable_nis)
+    return (*finding_lines(sensor_findings(found, skip=found.settled)), *(text for *_, text in limits(found)), *size)
 
 
-def serious_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
-    """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
-    size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
+def serious_findings(found: Observation) -> tuple[str, ...]:
+    """What makes the bands of a run wrong from where it has settled: sensors are named where its NIS is far from 1, which stands last."""
+    size = _size(found, FALSE_ALARMS, found.usable_nis)
     lost = tuple(map(str, found.lost))
-    more = (*cause_lines(found, skip), *prediction_findings(found, quick=True))
+    more = (*cause_lines(found), *prediction_findings(found, quick=True))
     if size:
-        return (*lost, *observation_findings(found, log, skip), *more)
+        return (*lost, *observation_findings(found), *more)
     chosen = found.made_by.method.gate if found.made_by is not None else None
     named = (
-        sensor_findings(found, log, skip) if chosen == "auto" else ()
+        sensor_findings(found, skip=found.settled) if chosen == "auto" else ()
     )  # what a gate of one's own refuses is in the summary
     refused = [f for f in named if f.share > REFUSED_SHARE and f.what != WORDS[Status.MISSING]]
-    return (*lost, *(f"{finding}." for finding in refused), *_limits(found), *more)
+    return (*lost, *(f"{finding}." for finding in refused), *(text for *_, text in limits(found)), *more)
 
 
-def cause_lines(found: Observation, skip: int = 0) -> tuple[str, ...]:
+def cause_lines(found: Observation) -> tuple[str, ...]:
     """Delays that are not told, and dead centres."""
-    return tuple(str(one) for one in (*found_delays(found, skip), *lost_coordinates(found, skip)))
+    return tuple(str(one) for one in (*found_delays(found), *lost_coordinates(found)))
 
 
-def found_delays(found: Observation, skip: int = 0) -> tuple[SensorDelay, ...]:
+def found_delays(found: Observation) -> tuple[SensorDelay, ...]:
     """Delays of outputs that are not told; none of a run whose model is said to be exact, or of which readings are not at hand, and none of
     one that is lost at a dead centre: the rates that it predicts are those of another motion."""
     if found.made_by is None or found.model_error is None:
         return ()
-    return () if found.delays and lost_coordinates(found, skip) else found.delays
+    return () if found.delays and lost_coordinates(found) else found.delays
 
 
-def lost_coordinates(found: Observation, skip: int = 0) -> tuple[DeadCentre, ...]:
+def lost_coordinates(found: Observation) -> tuple[DeadCentre, ...]:
     """Coordinates that the sensors lose sight of, where the innovations show that the filter did not survive it."""
-    if not isinstance(found.system, MachineSystem) or not _size(found, skip, FALSE_ALARMS, found.usable_nis):
+    if not isinstance(found.system, MachineSystem) or not _size(found, FALSE_ALARMS, found.usable_nis):
         return ()
     return dead_centres(found.system, found.estimates)
 
@@ -260,41 +241,49 @@ def model_error_findings(error: ModelErrorDensity) -> tuple[tuple[str, float, fl
     )
 
 
-def warn_of_findings(found: Observation, log: Experiment | None) -> None:
-    """Warn of what makes the bands of a run wrong. Sensors are named where the innovations are not as large as stated: their means are
-    watched more closely than that, and shift with the start of a run, of which the verb is not told how long it takes."""
-    for text in serious_findings(found, log):
+def warn_of_findings(found: Observation) -> None:
+    """Warn of what the log shows by itself, and of what makes the bands of a run wrong. Sensors are named where the innovations are not as
+    large as stated: their means are watched more closely than that, and shift with the start of a run."""
+    for one in found.inspection:
+        warn(DataWarning, Fault(str(one)))
+    for text in serious_findings(found):
         warn(DataWarning, Fault(text, where=f"{found.filter} on {found.system.name}"))
 
 
-def _limits(found: Observation) -> list[str]:
-    """Readings that are never used, noise that the log does not determine, constraints that open."""
+def limits(found: Observation) -> tuple[tuple[str, str, float, str], ...]:
+    """Readings that are never used, noise that the log does not determine, constraints that open: cause, place, size and a sentence."""
     out = [
-        f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?"
+        (
+            "never used",
+            name,
+            1.0,
+            f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?",
+        )
         for name, became in found.estimates.counts().items()
         if not became["used"] and not became["withheld"]
     ]
     floor = getattr(found, "model_error", None) is not None  # which stands in for a noise that the log shows none of
     if found.tuning is not None and not found.tuning.converged and not (floor and found.tuning.negligible):
         what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
-        out.append(f"{what} Give a density of the process noise.")
+        out.append(("process noise", found.system.name, np.nan, f"{what} Give a density of the process noise."))
     if not isinstance(found.system, MachineSystem):
-        return out
+        return tuple(out)
     names = found.system.model.left_out
     if names and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
         left = ", ".join(f"'{name}'" for name in names)
-        out.append(
+        what = (
             f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
             "are needed, and from there on the estimates are those of another mechanism."
         )
-    return out
+        out.append(("open constraints", left, open_by, what))
+    return tuple(out)
 
 
-def _size(found: Observation, skip: int, false_alarms: float, usable: tuple[float, float]) -> list[str]:
-    if not found.estimates.dof[skip:].any():
+def _size(found: Observation, false_alarms: float, usable: tuple[float, float]) -> list[str]:
+    if not found.estimates.dof[found.settled :].any():
         return []
     considers = found.system.considered is not None
-    finding = nis_finding(found.nis(skip), usable, considers, false_alarms)
+    finding = nis_finding(found.nis(), usable, considers, false_alarms)
     return [finding] if finding else []
 
 
@@ -314,105 +303,3 @@ def nis_finding(
     words = "too sure of itself" if nis.mean > 1.0 else "too cautious"
     share = f"{100 * (1 - false_alarms):g} %"
     return f"the filter is {words}: NIS {nis.mean:.4g}, and {share} of consistent ones lie in {low:.3f} to {high:.3f}."
-
-
-FEW_OUTLIERS = 3  # readings of an output: chance puts one in a million beyond the gate
-SENSOR_CAUSES = {WORDS[Status.MISSING]: "silent", WORDS[Status.FROZEN]: "frozen", WORDS[Status.OUTLIER]: "outliers"}
-
-
-def named_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[ObserverFinding, ...]:
-    """What limits what may be concluded from a run from sample `skip` on, by rank."""
-    every = (*_lost(found), *_of_sensors(found, log, skip), *_of_filter(found, skip))
-    return tuple(replace(one, rank=k) for k, one in enumerate(every, 1))
-
-
-def _lost(found: Observation) -> Iterator[ObserverFinding]:
-    for one in found.lost:
-        yield ObserverFinding(
-            cause="lost track", place=one.output, evidence=one.excess, size=one.since, message=str(one)
-        )
-
-
-def _of_sensors(found: Observation, log: Experiment | None, skip: int) -> Iterator[ObserverFinding]:
-    for delay in found_delays(found, skip):
-        yield ObserverFinding(
-            cause="delay",
-            place=delay.output,
-            evidence=delay.evidence,
-            size=delay.size,
-            sigma=delay.sigma,
-            message=str(delay),
-        )
-    yield from _held(found)
-    named = sensor_findings(found, log, skip)
-    for one in named:
-        cause = SENSOR_CAUSES.get(one.what, "offset")
-        size = one.deviations if cause == "offset" else one.share
-        yield ObserverFinding(cause=cause, place=one.sensor, evidence=one.deviations**2, size=size, message=f"{one}.")
-    refused = {one.sensor for one in named if one.share > REFUSED_SHARE}
-    yield from _outliers(found, refused)
-    for centre in lost_coordinates(found, skip):
-        yield ObserverFinding(
-            cause="dead centre",
-            place=centre.coordinate,
-            evidence=float(len(centre.times)),
-            size=centre.share,
-            message=str(centre),
-        )
-
-
-def _held(found: Observation) -> Iterator[ObserverFinding]:
-    if found.made_by is None:
-        return
-    readings, table = found.made_by.readings.select(found.estimates.outputs), found.system.table
-    for j, name in enumerate(readings.names):
-        values = readings.values[:, j]
-        times = 1 if table.sensors[table.owner[j]].quantum else held_readings(values)
-        if times > 1:
-            heard = values[np.isfinite(values)]
-            yield ObserverFinding(
-                cause="held readings",
-                place=name,
-                evidence=float(np.mean(np.diff(heard) == 0.0)),
-                size=float(times),
-                message=f"'{name}' repeats each reading for {times} samples: its own clock is slower. Leave repeats out of the log (NaN): "
-                "taken as new readings they make the filter too sure.",
-            )
-
-
-def _outliers(found: Observation, named: set[str]) -> Iterator[ObserverFinding]:
-    e, table = found.estimates, found.system.table
-    for j, name in enumerate(e.outputs):
-        beyond = np.flatnonzero(e.status[:, j] == Status.OUTLIER)
-        read = int((e.status[:, j] != Status.MISSING).sum())
-        if len(beyond) < FEW_OUTLIERS or table.sensors[table.owner[j]].name in named:
-            continue
-        share = len(beyond) / read
-        yield ObserverFinding(
-            cause="outliers",
-            place=name,
-            evidence=float(len(beyond)),
-            size=share,
-            sigma=float(np.sqrt(share * (1.0 - share) / read)),
-            message=f"{len(beyond)} of {read} readings of '{name}' ({100 * share:.2g} %) are beyond the gate and count little, the first "
-            f"at {e.t[beyond[0]]:.6g} s.",
-        )
-
-
-def _of_filter(found: Observation, skip: int) -> Iterator[ObserverFinding]:
-    if found.model_error is not None:
-        considers = found.system.considered is not None
-        for check, text in wrong_predictions(found.predictions, FALSE_ALARMS, USABLE_PREDICTION, considers):
-            yield ObserverFinding(
-                cause="predictions", place=check.output, evidence=check.z2, size=check.z2, message=text
-            )
-        for along, text in wrong_directions(found.directions(skip), FALSE_ALARMS, USABLE_PREDICTION):
-            yield ObserverFinding(cause="directions", place=along.named, evidence=along.z2, size=along.z2, message=text)
-        for name, rms, share, text in model_error_findings(found.model_error):
-            yield ObserverFinding(cause="model error", place=name, evidence=share, size=rms, message=text)
-    if found.estimates.dof[skip:].any():
-        size, considers = found.nis(skip), found.system.considered is not None
-        if text := nis_finding(size, found.usable_nis, considers):
-            yield ObserverFinding(
-                cause="innovations", place=found.system.name, evidence=size.mean, size=size.mean, message=text
-            )

@@ -111,7 +111,8 @@ def prediction_checks(
     if estimates.replayed or len(estimates) < LEAST_SAMPLES or (remembering is not None and not len(remembering)):
         return ()
     readings = in_order(how.method, how.readings.select(estimates.outputs))
-    readings = readings.flagged(estimates.status == Status.OUTLIER, Status.MISSING)  # of no use for comparison either
+    useless = np.isin(estimates.status, (Status.OUTLIER, Status.FROZEN))  # for comparison too
+    readings = replace(readings, flags=np.where(useless, Status.MISSING, readings.flags).astype(np.int8))
     how = replace(how, method=extended(how.method), readings=readings)
     step = Passing(how.method, how.system)
     ahead = remembering is None or foreseen_over_horizons(estimates, remembering) > UNSTATED_POWER

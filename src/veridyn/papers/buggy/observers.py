@@ -59,8 +59,8 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import EKF, ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
-from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import observe_with
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer

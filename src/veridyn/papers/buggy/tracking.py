@@ -3,7 +3,7 @@
 Of a run are kept states, the deviations of what it reports, and covariances now and then.
 All that a filter leaves behind at every step (F, K, H and two covariances) is half a gigabyte for 20 s of driving: filling it costs as much
 as a third of the filter, and no more than a few runs would fit the memory at once. The same steps are made as by
-:func:`veridyn.observe.observe.observe_with`, and no check of the step's length is, whose warning a study of known truth does not need.
+:func:`veridyn.observe.pipeline.observe_with`, and no check of the step's length is, whose warning a study of known truth does not need.
 
 A model that follows is never moved, only pushed (Fig. 33 of paper 003). The filter estimates errors of place e, of velocity ė and of force
 of the model that runs beside it. None of the first two is added to the model's state, which would be a jump; they become forces by inverse
@@ -54,8 +54,8 @@ from veridyn.observe.filters.run import fill
 from veridyn.observe.filters.update import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import measurements_of
-from veridyn.observe.observe import inputs_in
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import inputs_in
 from veridyn.observe.result import Belief
 
 SKIP = 20  # samples left out at the start

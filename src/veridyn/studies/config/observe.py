@@ -90,8 +90,9 @@ class FilterSettings(StudySection):
     """Readings of sensors with a delay: use them at their stamp, drop them, or rewind as a running program would."""
     horizon: Number | None = Field(default=None, gt=0.0)
     """How far rewind goes back, s; without end if left out."""
-    step: Number = Field(default=0.01, gt=0.0)
-    """Longest step of the integration, s."""
+    step: Number | None = Field(default=None, gt=0.0)
+    """Longest step of the integration, s. If left out 0.01 s, or shorter where the fastest oscillation needs that, or where steps do not
+    converge or bias the estimates."""
     input_hold: InputHold = "zero"
     """How what acts runs between its samples. zero: each holds to the next, as what a controller puts out; linear: straight from sample to
     sample, as a measured force does."""

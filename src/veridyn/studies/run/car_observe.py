@@ -11,21 +11,25 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
-from veridyn.identify.car_fit import CarFit
-from veridyn.identify.estimators.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
+from veridyn.identify.estimators.innovations import fit_car, swapped_axles_fault
+from veridyn.inference.verdict import Outcome, Reason, Verdict, verdict_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.single_track import CarNoise, uncertain, with_tyre
-from veridyn.observe.car.observation import CarObservation, SensorTable, observed_car, run_car
+from veridyn.model.single_track import CarNoise, with_tyre
+from veridyn.observe.car.observation import FEWEST_FITTED, CarObservation, observed_car, run_car
+from veridyn.observe.car.pipeline import SETTLED_LOGS, SETTLING_S, CarObservationRun, drive_fault
 from veridyn.observe.car.system import lateral_measurements, path_start, path_system
-from veridyn.observe.consistency.findings import nis_finding, serious_findings
+from veridyn.observe.consistency.figures import consistency_figures
+from veridyn.observe.consistency.findings import nis_finding
+from veridyn.observe.consistency.judge import predicted_rows
 from veridyn.observe.consistency.nis import nis
+from veridyn.observe.consistency.withheld import TWO_SIGMA, withheld_figures
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import EKF, Smoother
 from veridyn.observe.filters.run import run, smooth
-from veridyn.observe.hung import without_hung
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Reading
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.result import Estimates, Track
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
@@ -41,15 +45,11 @@ from veridyn.studies.run.car import (
     study_filter,
     study_method,
 )
-from veridyn.studies.run.observe_log import withheld_figures, withhold
-from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
+from veridyn.studies.run.observe_log import withheld_placed
+from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 
-SETTLING_S = 3.0  # left out of the figures after a start
-WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
-TWO_SIGMA = 2.0
-FEWEST_FITTED = 50  # samples
-CHECKED_S = 60.0  # s of a drive that tell whether its axles are exchanged
+HINT = "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the car."
 
 
 def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -> ObserveRun:
@@ -62,7 +62,7 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
     if not lateral and study.path is None:
         wanted = "speed, steer and yaw_rate or ay, or a section path with positions"
         raise loaded.error_at(("log", "columns"), "there is nothing to observe.", wanted, ", ".join(whole.channels))
-    with loaded.placing(("log",), DataError, IdentificationError):
+    with withheld_placed(loaded), loaded.placing(("log",), DataError, IdentificationError):
         if study.training is not None and lateral:
             train = whole.between(*study.training)
             if len(train.t) < FEWEST_FITTED:
@@ -72,42 +72,46 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
             if study.checks:
                 swapped = swapped_axles_fault(fitted, car, method, train, progress)
                 faults += [swapped] if swapped is not None else []
-        drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
+        end = np.inf if study.log.end is None else study.log.end
+        drive = whole.between(study.log.start, end)
         if len(drive.t) < 10:
             raise loaded.error_at(("log",), "fewer than ten samples lie between start and end.")
-        warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
-        seen = _lateral(loaded, how, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
-        if lateral and fitted is None and study.checks:
-            swapped = _swapped_axles(method, car, drive, progress)
-            faults += [swapped] if swapped is not None else []
+        noise = method.noise if fitted is None else fitted.noise
+        seen = _lateral(study, how, car if fitted is None else fitted.car, noise, whole, progress) if lateral else None
+        if seen is not None:
+            asked = seen.beginning if study.checks and fitted is None else None
+            seen = replace(seen, inspection=tuple(map(drive_fault, faults)), beginning=asked)
         way = _path(study, how, car, whole, drive, progress) if study.path is not None else None
     given = {} if study.reference is None else reference_values(loaded, study.reference, study.reference.file, whole)
     inside = np.isin(whole.t, drive.t)
     reference = {n: v[inside] for n, v in given.items()}
     figures: dict[str, float] = {"samples": float(len(drive.t)), "duration": float(drive.t[-1] - drive.t[0])}
-    linear, findings = None, tuple[str, ...]()
+    linear, virtual = None, dict[str, Reading]()
     if seen is not None:
-        figures |= _lateral_figures(seen, reference, drive)
-        inconsistent, findings = _inconsistent(seen, drive)
-        faults += [] if faults else inconsistent  # a cause that is named explains it
+        virtual, settled = seen.virtual(*study.virtual), drive.t >= seen.t[seen.settled]
+        figures |= _lateral_figures(seen, virtual, reference, settled)
+        faults += [Fault(str(one)) for one in seen.findings if one.cause == "axles"]
+        faults = faults or [
+            Fault(str(one), "lateral motion", hint=HINT) for one in seen.findings if one.cause == "innovations"
+        ]  # a cause that is named explains it
         if study.compare_linear:
             linear = _linear_sideslip(method.noise, car, drive)
             if "sideslip" in reference:
-                use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
+                use = settled & np.isfinite(reference["sideslip"])
                 figures["rms_sideslip_linear"] = rms_of((linear - reference["sideslip"])[use])
                 if fitted is not None and study.training is not None:
                     own = fit_car(with_tyre(car, "linear"), method, whole.between(*study.training), progress)
                     linear = _linear_sideslip(method.noise, replace(own.car, sensors=car.sensors), drive)
                     figures["rms_sideslip_linear_identified"] = rms_of((linear - reference["sideslip"])[use])
+    path_verdict = None
     if way is not None and study.path is not None:
         figures |= _path_figures(way.track, reference, drive, study.path.gaps)
         size = nis(way.estimates, skip=int(np.argmax(_settled(drive))))
-        figures["path_nis"], finding = size.mean, nis_finding(size)
-        findings += (f"the way of the car: {finding}",) if finding else ()
+        figures["path_nis"], path_verdict = size.mean, way.verdict(car.name, nis_finding(size))
     if whole.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = whole.offset.seconds, whole.offset.sigma
     figures["suspicions"] = float(len(faults))
-    frozen_parameters = {} if seen is None else seen.whole.frozen()
+    frozen_parameters = {} if seen is None else seen.frozen()
     if study.estimate:
         figures["frozen"] = float(len(frozen_parameters))
     found = ObservedDrive(
@@ -118,23 +122,14 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
         reference=reference,
         linear=linear,
         path=None if way is None else way.track,
+        path_verdict=path_verdict,
         gaps=() if study.path is None else study.path.gaps,
         figures=figures,
         frozen=frozen_parameters,
         faults=tuple(faults),
     )
-    channels = {n: Channel(n, drive.t, x, CHANNELS[n] or "1") for n, x in drive.channels.items()}
-    return ObserveRun(
-        None if seen is None else seen.observation,
-        Experiment(channels, car.name),
-        {} if seen is None else seen.virtual,
-        0,
-        NAN,
-        whole.hashes,
-        study.accept,
-        findings,
-        found,
-    )
+    notes = tuple(str(f) for f in faults) if seen is None else ()
+    return ObserveRun(seen, virtual, NAN, whole.hashes, study.accept, notes, found)
 
 
 def replace_span(loaded: Loaded[Any]) -> Loaded[Any]:
@@ -144,54 +139,38 @@ def replace_span(loaded: Loaded[Any]) -> Loaded[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    whole: CarObservation  # from before the first sample on
-    observation: CarObservation
-    virtual: Mapping[str, Reading]
-
-    @property
-    def warm(self) -> float:
-        """s that the filter had run before the first sample."""
-        return float(self.observation.t[0] - self.whole.t[0])
-
-
-@dataclass(frozen=True, eq=False)
 class _Way:
     estimates: Estimates
+    readings: Measurements
     track: Track  # the estimates themselves, or smoothed
+
+    def verdict(self, car: str, finding: str) -> Verdict:
+        """By its outputs, predicted from one sample to the next, and their size."""
+        rows = predicted_rows(self.estimates, self.readings, CHANNELS)
+        further = [Reason("fair", "innovations", finding)] if finding else []
+        return verdict_of(Outcome(name=f"the way of {car}", held_out=rows, further=further))
 
 
 def _lateral(
-    loaded: Loaded[CarObserveFile],
-    how: Filter,
-    car: Machine,
-    fitted: CarFit | None,
-    noise: CarNoise,
-    drive: DriveLog,
-    first: float,
-    progress: Progress,
-) -> _Seen:
-    """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
-    own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
-    study, log = loaded.study, lateral_measurements(drive, own)
-    log = withhold(loaded, log, log.names, [0.0] * len(log.names))
-    settings = ObserveSettings(process_noise=noise, parameters=study.estimate)
-    log = without_hung(log, SensorTable(own.sensors), study.filter.frozen_after)
-    whole = run_car(how, observed_car(own, settings, log), log, progress)
-    kept = whole.t >= first
-    virtual = {
-        n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
-        for n, v in whole.virtual(*study.virtual).items()
-    }
-    return _Seen(whole, whole.since(first), virtual)
-
-
-def _swapped_axles(method: Innovations, car: Machine, drive: DriveLog, progress: Progress) -> Fault | None:
-    """Exchanged axles where the study learns nothing: by fits to the beginning of what is observed, which are used for nothing else."""
-    if not uncertain(car) or exchanged_axles(car) is None or len(drive.t) < FEWEST_FITTED:
-        return None
-    part = drive.between(float(drive.t[0]), float(drive.t[0]) + CHECKED_S)
-    return swapped_axles_fault(fit_car(car, method, part, progress), car, method, part, progress)
+    study: CarObserveFile, how: Filter, car: Machine, noise: CarNoise, whole: DriveLog, progress: Progress
+) -> CarObservation:
+    """The lateral motion within the span of the study; the filter starts before it where the log does."""
+    settings = ObserveSettings(
+        process_noise=noise,
+        parameters=study.estimate,
+        frozen_after=study.filter.frozen_after,
+        sensors=[s for s in car.sensors if s.name in whole.channels],
+    )
+    log = Experiment({n: Channel(n, whole.t, x, CHANNELS[n] or "1") for n, x in whole.channels.items()}, car.name)
+    run = CarObservationRun(
+        setup=ObserverSetup(how, settings),
+        machine=car,
+        log=log,
+        withheld=study.withheld,
+        span=(study.log.start, np.inf if study.log.end is None else study.log.end),
+        progress=progress,
+    )
+    return run.replacing(inspection=()).observed
 
 
 def _linear_sideslip(noise: CarNoise, car: Machine, drive: DriveLog) -> Array:
@@ -203,16 +182,18 @@ def _linear_sideslip(noise: CarNoise, car: Machine, drive: DriveLog) -> Array:
     return np.arctan(found.reduced[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
 
 
-def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLog) -> dict[str, float]:
-    e, out = seen.observation.estimates, dict[str, float]()
+def _lateral_figures(
+    seen: CarObservation, virtual: Mapping[str, Reading], reference: Mapping[str, Array], settled: NDArray[np.bool_]
+) -> dict[str, float]:
+    e, out = seen.estimates, dict[str, float]()
     used = int(e.dof.sum())
     out["nis"] = float(e.nis.sum()) / used if used else NAN
-    out |= consistency_figures(seen.observation) if used else {}
+    out |= consistency_figures(seen, 0) if used else {}
     out |= withheld_figures(e)
     for name, truth in reference.items():
-        if name not in seen.virtual:
+        if name not in virtual:
             continue
-        v, use = seen.virtual[name], _settled(drive, seen.warm) & np.isfinite(truth)
+        v, use = virtual[name], settled & np.isfinite(truth)
         error, sigma = (v.values[:, 0] - truth)[use], v.sigma[use, 0]
         tail = "" if name == "sideslip" else f"_{name}"
         out[f"rms_{name}"] = rms_of(error)
@@ -222,25 +203,10 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
     return out
 
 
-def _inconsistent(seen: _Seen, drive: DriveLog) -> tuple[list[Fault], tuple[str, ...]]:
-    """That the lateral motion's innovations are not as large as its filter states, which makes its bands wrong; and what else the common
-    findings of an observation say."""
-    o, settled = seen.observation, int(np.argmax(_settled(drive, seen.warm)))
-    found = serious_findings(o, skip=settled)
-    if not o.estimates.dof[settled:].any():
-        return [], found
-    finding = nis_finding(o.nis(settled), o.usable_nis, o.system.considered is not None)
-    others = tuple(text for text in found if text != finding)
-    hint = (
-        "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the car."
-    )
-    return [Fault(finding, "lateral motion", hint=hint)] if finding else [], others
-
-
-def _settled(drive: DriveLog, warm: float = 0.0) -> NDArray[np.bool_]:
-    """Samples that count in the figures; `warm`: seconds that a filter had run before the first of them."""
-    short = drive.t[-1] - drive.t[0] <= 10.0 * SETTLING_S
-    return drive.t >= drive.t[0] + (0.0 if short else max(0.0, SETTLING_S - warm))
+def _settled(drive: DriveLog) -> NDArray[np.bool_]:
+    """Samples of the way that count in the figures."""
+    short = drive.t[-1] - drive.t[0] <= SETTLED_LOGS * SETTLING_S
+    return drive.t >= drive.t[0] + (0.0 if short else SETTLING_S)
 
 
 def _path(
@@ -276,7 +242,7 @@ def _path(
     try:
         system = path_system(outputs, noise, car.parameters["track"])
         found = run(how, system, log, start, progress)
-        return _Way(found, smooth(found, system) if isinstance(how, Smoother) else found)
+        return _Way(found, log, smooth(found, system) if isinstance(how, Smoother) else found)
     except VeridynError as error:
         raise DataError(error.faults) from error
 

@@ -2,32 +2,24 @@
 
 Some channels are derived from columns: positions from places on the Earth, wheel angles from counts of holes. Channels beside an output
 keep their names: "<sensor>.available" and "<output>.available" mute readings, "<output>.sigma" is their noise.
-
-Readings that a study withholds from its filter, to judge it by, are compared with their predictions and never used:
-
-    ν = y − h(x̂),    σ² = h P hᵀ + r        x̂, P: what the filter knows without these readings
-
-`rms_withheld_OUTPUT` is the rms of ν, and `share_inside_two_sigma_withheld_OUTPUT` the share of |ν| ≤ 2σ, 0.95 where the filter knows how
-far it is off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, Fault
 from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.filters.stepping import LONGEST_STEP_S
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import AVAILABLE, OWN_DEVIATION, Measurements, Status, clock_faults
-from veridyn.observe.result import Estimates
-from veridyn.signals.clock_offset import offset_findings, sensor_clock_offsets
+from veridyn.observe.measurements import AVAILABLE, OWN_DEVIATION, clock_faults
 from veridyn.signals.findings import Finding
 from veridyn.signals.pulses import find_false_counts, readings_of_counts
 from veridyn.studies.config.log import ColumnSettings
@@ -37,8 +29,7 @@ from veridyn.studies.run.recordings import single_log
 
 GEODETIC = ("latitude", "longitude", "height")
 LOCAL = {"x": "east", "y": "north", "z": "up"}
-PAUSE_STEPS = 10.0  # times the usual step: a pause of the log that is told
-SHOWN_PAUSES = 3
+PAUSE_STEPS = 10.0  # times the usual step: a clock that jumps
 MOST_STEPS = 1e6  # of the integration between two readings
 
 
@@ -144,7 +135,7 @@ def _without_gaps(channel: Channel) -> Channel:
 
 
 def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path) -> tuple[Experiment, tuple[str, ...]]:
-    """The log from start to end, its clock and its units checked, and what was found in it; gaps are left to the filter."""
+    """The log from start to end, its clock and its units checked, and false counts that were found; gaps are left to the filter."""
     s = loaded.study.log
     try:
         read = single_log(loaded, with_places(s), file)
@@ -192,10 +183,7 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
         channels[name] = Channel(name, c.t[here][kept], c.values[here][kept], c.unit)
     if faults:
         raise loaded.error(faults)
-    log = Experiment(channels, read.name)
-    free = system.model.free
-    offsets = offset_findings(sensor_clock_offsets(system.table.sensors, log)) if free else ()
-    return log, tuple(f.message for f in (*findings, *offsets))
+    return Experiment(channels, read.name), tuple(f.message for f in findings)
 
 
 def _counted_from(read: Experiment, zero: float | Literal["first"]) -> Experiment:
@@ -221,20 +209,6 @@ def input_unit(system: MachineSystem, name: str) -> str:
     return "" if head == "signal" else model.force_unit(rest)
 
 
-def gaps(t: Array) -> list[str]:
-    """Sentences about pauses of a clock: the model goes on alone, and its bands grow."""
-    steps = np.diff(t)
-    if not len(steps):
-        return []
-    usual = float(np.median(steps))
-    found = [(float(t[k]), float(t[k + 1])) for k in np.flatnonzero(steps > PAUSE_STEPS * usual)]
-    out = [
-        f"the log pauses from {a:.6g} s to {b:.6g} s: the model goes on alone, and its bands grow."
-        for a, b in found[:SHOWN_PAUSES]
-    ]
-    return out + ([f"the log has {len(found) - SHOWN_PAUSES} more such pauses."] if len(found) > SHOWN_PAUSES else [])
-
-
 def _of_column(loaded: Loaded[ObserveFile], fault: Fault, file: Path) -> Fault:
     """A fault of a column at the line where the study names it."""
     column = fault.at[1] if fault.at[:1] == ("column",) else None
@@ -248,7 +222,7 @@ def _of_column(loaded: Loaded[ObserveFile], fault: Fault, file: Path) -> Fault:
 
 def _refuse_endless(loaded: Loaded[ObserveFile], clock: Array, file: Path) -> None:
     """A pause, or a step of the integration, with which a run would not end."""
-    step, steps = loaded.study.filter.step, np.diff(clock)
+    step, steps = loaded.study.filter.step or LONGEST_STEP_S, np.diff(clock)
     longest = float(steps.max(initial=0.0))
     if longest <= MOST_STEPS * step:
         return
@@ -265,72 +239,12 @@ def _refuse_endless(loaded: Loaded[ObserveFile], clock: Array, file: Path) -> No
     raise loaded.error(fault)
 
 
-Spans = Mapping[str, Sequence[tuple[float, float]]]
-TWO_SIGMA = 2.0
-
-
-def withhold(
-    loaded: Loaded[Any], readings: Measurements, owners: Sequence[str], delays: Sequence[float]
-) -> Measurements:
-    """The readings with those flagged that the study withholds. `owners` and `delays`: sensor of each output, and how late it is (s).
-
-    A name that is no sensor, and a span without any reading, are faults of the study file.
-    """
-    spans: Spans = loaded.study.withheld
-    off, faults = np.zeros(readings.values.shape, dtype=np.bool_), []
-    for name, own in spans.items():
-        columns = [j for j, owner in enumerate(owners) if owner == name]
-        if not columns:
-            hint = did_you_mean(name, list(dict.fromkeys(owners)))
-            faults.append(loaded.fault(("withheld", name), f"'{name}' is no sensor that is observed.", hint=hint))
-            continue
-        for low, high in own:
-            found = False
-            for j in columns:
-                stamps = readings.t + delays[j]
-                rows = (stamps >= low) & (stamps <= high) & (readings.flags[:, j] == Status.USED)
-                off[:, j] |= rows
-                found |= bool(rows.any())
-            if not found:
-                what = f"no reading of '{name}' lies from {low:g} s to {high:g} s."
-                seen = f"{readings.t[0] + delays[columns[0]]:.6g} s to {readings.t[-1] + delays[columns[0]]:.6g} s"
-                faults.append(loaded.fault(("withheld", name), what, "spans [from, to] within the log", seen))
-    if faults:
-        raise loaded.error(faults)
-    return readings.flagged(off, Status.WITHHELD) if off.any() else readings
-
-
-@dataclass(frozen=True, eq=False)
-class WithheldOutput:
-    """Prediction errors of the withheld readings of one output, and the deviations that the filter states for them."""
-
-    output: str
-    t: Array
-    errors: Array
-    sigma: Array
-
-    @property
-    def rms(self) -> float:
-        return float(np.sqrt(np.mean(self.errors**2)))
-
-    @property
-    def share_inside(self) -> float:
-        """The share of the readings within two deviations of their prediction."""
-        return float(np.mean(np.abs(self.errors) <= TWO_SIGMA * self.sigma))
-
-
-def withheld_outputs(e: Estimates) -> Iterator[WithheldOutput]:
-    """The outputs with withheld readings."""
-    for j, name in enumerate(e.outputs):
-        rows = (e.status[:, j] == Status.WITHHELD) & np.isfinite(e.innovations[:, j])
-        if rows.any():
-            yield WithheldOutput(name, e.t[rows], e.innovations[rows, j], np.sqrt(e.innovation_variances[rows, j]))
-
-
-def withheld_figures(e: Estimates) -> dict[str, float]:
-    """What withheld readings say, named as in `result.json`; nothing where none were withheld."""
-    figures: dict[str, float] = {}
-    for one in withheld_outputs(e):
-        figures[f"rms_withheld_{one.output}"] = one.rms
-        figures[f"share_inside_two_sigma_withheld_{one.output}"] = one.share_inside
-    return figures
+@contextmanager
+def withheld_placed(loaded: Loaded[Any]) -> Iterator[None]:
+    """Faults of the section withheld, raised meanwhile, at their lines."""
+    try:
+        yield
+    except DataError as error:
+        if any(f.at[:1] != ("withheld",) for f in error.faults):
+            raise
+        raise loaded.error([loaded.fault(f.at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error

@@ -15,46 +15,23 @@ import numpy as np
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.files.machine.write import model_text
-from veridyn.model.experiment import Experiment
+from veridyn.inference.finding import FoundCause
+from veridyn.inference.verdict import Reason, Verdict
 from veridyn.model.machine import Machine
 from veridyn.observe.car.system import STATE_UNITS
-from veridyn.observe.consistency.findings import cause_lines, named_findings, observation_findings, prediction_findings
-from veridyn.observe.consistency.nis import Consistency
-from veridyn.observe.consistency.predictions import check_figures
+from veridyn.observe.consistency.figures import observation_figures
+from veridyn.observe.consistency.judge import remarks
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation, Reading
-from veridyn.observe.result import ObserverFinding, Track
+from veridyn.observe.result import Track
 from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.result import ParameterRow, Result, Run, csv_text, limits_missed, parameter_row, rms_of
 from veridyn.studies.run.machine import IDENTIFIED
-from veridyn.studies.run.observe_log import gaps, withheld_figures
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
     from veridyn.identify.car_fit import CarFit
     from veridyn.studies.run.recordings import StudyDrive
-
-UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
-
-
-def rejected_readings(o: Observation) -> dict[str, int]:
-    """Output → readings that were there and were not used."""
-    return {name: sum(counts[s.name.lower()] for s in UNUSED) for name, counts in o.estimates.counts().items()}
-
-
-def consistency_figures(o: Observation, skip: int = 0) -> dict[str, float]:
-    """How innovations of a run from sample `skip` on compare with what its filter states, and what became of readings."""
-    (low, high), white = o.nis(skip).band, [w.is_white for w in o.whiteness(skip).values()]
-    rejected = rejected_readings(o)
-    return {
-        "nis_low": low,
-        "nis_high": high,
-        "consistent": float(o.nis(skip).consistent),
-        "share_white": float(np.mean(white)) if white else float("nan"),
-        "white": float(bool(white) and all(white)),
-        "rejected": float(sum(rejected.values())),
-        **{f"rejected_{name}": float(count) for name, count in rejected.items()},
-    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,25 +47,40 @@ class ObservedDrive:
     reference: Mapping[str, Array]
     linear: Array | None
     path: Track | None
+    path_verdict: Verdict | None
     gaps: tuple[tuple[float, float], ...]
     figures: Mapping[str, float]
     frozen: Mapping[str, float]
     faults: tuple[Fault, ...]
 
+    def sentences(self) -> Iterator[str]:
+        """How far sideslip is off where there is a reference, and what the drive does not show."""
+        f = self.figures
+        if "rms_sideslip" in f:
+            share = 100.0 * f["share_inside_two_sigma"]
+            text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
+            linear = {
+                "a stiffness identified from the same drive": "rms_sideslip_linear_identified",
+                "the stiffness of the model file, which is not identified": "rms_sideslip_linear",
+            }
+            compared = [f"{np.degrees(f[name]):.2f}° with {what}" for what, name in linear.items() if name in f]
+            if compared:
+                text += f"; a linear filter is off by {' and by '.join(compared)}"
+            yield f"{text}."
+        yield from (f"'{n}' is frozen: the drive excites it too little." for n in self.frozen)
+
 
 @dataclass(frozen=True, eq=False)
 class ObserveRun:
-    """An observation with its log and its virtual sensors. `skip` samples at the beginning do not count in the figures; `missed` are
-    sentences about limits of the study file that are not kept. `seen` is None where only the way of a car was observed."""
+    """An observation with its virtual sensors. `missed` are sentences about limits of the study file that are not kept; `notes`: what
+    reading the file showed. `seen` is None where only the way of a car was observed."""
 
     seen: Observation | None
-    log: Experiment
     virtual: Mapping[str, Reading]
-    skip: int
     step_microseconds: float
     inputs: Mapping[str, str]
     accept: ObserveAccept | Mapping[str, tuple[float, float]]
-    findings: tuple[str, ...] = ()  # of the log before it was observed, and of a drive
+    notes: tuple[str, ...] = ()
     drive: ObservedDrive | None = None
 
     @property
@@ -105,36 +97,21 @@ class ObserveRun:
         """The name of the machine that was observed."""
         return self.observation.system.name if self.drive is None else self.drive.car.name
 
-    @cached_property
-    def nis(self) -> Consistency:
-        return self.observation.nis(self.skip)
+    @property
+    def skip(self) -> int:
+        """The sample from which on figures count; those of a car count from the first."""
+        return self.observation.settled if self.drive is None else 0
 
     @cached_property
     def whiteness(self) -> dict[str, Whiteness]:
         return self.observation.whiteness(self.skip)
 
     @cached_property
-    def rejected(self) -> dict[str, int]:
-        """Output → readings that were there and were not used."""
-        return rejected_readings(self.observation)
-
-    @cached_property
     def figures(self) -> dict[str, float]:
         """Numbers to judge the observer by, named as in `result.json`."""
         if self.drive is not None:
             return {**self.drive.figures}
-        o = self.observation
-        return {
-            "samples": float(len(o)),
-            "duration": float(o.t[-1] - o.t[0]),
-            "states": float(len(o.states)),
-            "nis": self.nis.mean,
-            **consistency_figures(o, self.skip),
-            **withheld_figures(o.estimates),
-            **check_figures(o.predictions),
-            **_model_error_figures(o),
-            "step_microseconds": self.step_microseconds,
-        }
+        return {**observation_figures(self.observation), "step_microseconds": self.step_microseconds}
 
     @cached_property
     def missed(self) -> tuple[str, ...]:
@@ -154,10 +131,10 @@ class ObserveRun:
             out.append(
                 f"readings not used: {f['rejected']:.0f}, and at most {a.rejected} are accepted (accept.rejected)."
             )
-        if a.findings is not None and len(self.named) > a.findings:
-            causes = ", ".join(f"{one.cause} of '{one.place}'" for one in self.named)
+        if a.findings is not None and len(self.findings) > a.findings:
+            causes = ", ".join(f"{one.cause} of '{one.place}'" for one in self.findings)
             out.append(
-                f"findings: {len(self.named)}, and at most {a.findings} are accepted (accept.findings): {causes}."
+                f"findings: {len(self.findings)}, and at most {a.findings} are accepted (accept.findings): {causes}."
             )
         horizons = {name: value for name, value in f.items() if name.startswith("nis_horizon_")}
         for limit, figures in (
@@ -177,44 +154,38 @@ class ObserveRun:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What a user should know of the sensors, and of noise that the log could not tell."""
-        if self.drive is not None:
-            return (
-                *(str(f) for f in self.drive.faults),
-                *self.findings,
-                *(
-                    f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."
-                    for n, share in self.drive.frozen.items()
-                ),
-            )
-        o = self.observation
-        out = [*self.findings, *(f"{e}." for e in o.episodes())]
-        reported = {e.output for e in o.episodes()}
-        out += gaps(o.t)
-        table = o.system.table
-        for n, k in zip(table.names, table.owner, strict=True):
-            wide, quantum = (
-                float(np.nanmax(self.log[n].values) - np.nanmin(self.log[n].values)),
-                table.sensors[k].quantum,
-            )
-            if 0.0 < wide < 0.5 * quantum:
-                out.append(
-                    f"the readings of '{n}' differ by {wide:.3g} at most, which is less than the quantum of its sensor, {quantum:g}: "
-                    "is that its unit?"
-                )
-        out += [
-            f"{count} {'reading' if count == 1 else 'readings'} of '{n}' not used."
-            for n, count in self.rejected.items()
-            if count and n not in reported
-        ]
-        level = 1.0 - self.nis.level
-        size = observation_findings(o, self.log, self.skip, false_alarms=level, usable=(1.0, 1.0))
-        return (*out, *size, *cause_lines(o, self.skip), *prediction_findings(o))
+        """What a user should know of the file, the sensors, and noise that the log could not tell."""
+        own = () if self.seen is None else remarks(self.seen)
+        if self.drive is None:
+            return (*self.notes, *own)
+        way = self.drive.path_verdict
+        return (
+            *self.notes,
+            *own,
+            *(f"the way of the car: {r.text}" for r in (way.reasons if way is not None else ())),
+            *(
+                f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."
+                for n, share in self.drive.frozen.items()
+            ),
+        )
+
+    @property
+    def findings(self) -> tuple[FoundCause, ...]:
+        """What limits what may be concluded from the observation, by rank."""
+        return () if self.seen is None else self.seen.findings
 
     @cached_property
-    def named(self) -> tuple[ObserverFinding, ...]:
-        """What limits what may be concluded from the observation, by rank."""
-        return () if self.seen is None else named_findings(self.seen, self.log, self.skip)
+    def verdict(self) -> Verdict:
+        """That of the states and of the way of a car, with what speaks against it: limits of the study that are missed."""
+        drive, seen = self.drive, self.seen
+        if drive is None or drive.path_verdict is None:
+            verdict = self.observation.verdict
+        elif seen is None:
+            verdict = drive.path_verdict.with_reasons([Reason("poor", "log", str(f)) for f in drive.faults])
+        else:
+            verdict = seen.verdict.with_reasons(drive.path_verdict.reasons)
+        more = () if drive is None else drive.sentences()
+        return replace(verdict, findings=(*verdict.findings, *more)).against(self.missed)
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -239,7 +210,7 @@ class ObserveRun:
         e, table = self.seen.estimates, {}
         for j, output in enumerate(e.outputs):
             used = e.status[self.skip :, j] == Status.USED
-            y = self.log[output].values
+            y = self.seen.readings.values[:, self.seen.readings.names.index(output)]
             table[output] = {
                 "samples": float(used.sum()),
                 "rms": rms_of(e.innovations[self.skip :, j][used]),
@@ -252,7 +223,7 @@ class ObserveRun:
         """The run as the record that its folder keeps."""
         every = (*self.warnings, *warnings)
         made = Result(name, seed, False, self.inputs, self.figures, self.parameters, self.validation, every)
-        return replace(made, findings=tuple(one.record for one in self.named))
+        return replace(made, findings=tuple(one.record for one in self.findings), verdict=self.verdict.record)
 
     def summary(self) -> str:
         """The states at the end, whether innovations are white, and how the noise was chosen."""
@@ -266,14 +237,14 @@ class ObserveRun:
             for name, v in (self.virtual.items() if self.drive is not None else ())
         ]
         if o.estimates.dof[self.skip :].any():
-            lines.append("  " + self.nis.summary())
+            lines.append("  " + o.nis(self.skip).summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness.items()]
         lines += [f"  {line}" for line in o.consistency_lines(self.skip)]
         if o.tuning is not None:
             lines.append(f"  noise chosen on this log: {o.tuning.summary()}")
         if o.model_error is not None:
             lines += [f"  {line}" for line in o.model_error.lines()]
-        return "\n".join(lines)
+        return "\n".join([*lines, self.verdict.summary()])
 
     def keep(self, run: Run) -> None:
         """Write what its run folder gets beside the result: the states and, of a drive, the car as it was observed."""
@@ -307,15 +278,3 @@ class ObserveRun:
     def _states(self) -> Iterator[tuple[str, str, Array, Array]]:
         if self.seen is not None:
             yield from zip(self.seen.states, self.seen.units, self.seen.reduced.T, self.seen.sigma.T, strict=True)
-
-
-def _model_error_figures(o: Observation) -> dict[str, float]:
-    """The model error by coordinate (rad/s^2 or m/s^2 rms), and as the largest share of a coordinate's own acceleration."""
-    error = o.model_error
-    if error is None:
-        return {}
-    shares = [rms / moves for rms, moves in zip(error.rms.tolist(), error.moves.tolist(), strict=True) if moves > 0.0]
-    return {
-        "share_model_error": max(shares, default=0.0),
-        **{f"model_error_{name}": rms for name, rms in zip(error.coordinates, error.rms.tolist(), strict=True)},
-    }

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine, PointsForm, formulated
 from veridyn.mechanics.natural.channels import motor_names, readout
@@ -26,12 +24,10 @@ from veridyn.model.graph import placed_load, placed_sensor
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.hung import without_hung
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, first_positions, measurements_of
 from veridyn.observe.observation import Observation, Virtual, quantity_of
-from veridyn.observe.observe import NoiseTuning, observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.pipeline import MachineObservation
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
@@ -39,7 +35,7 @@ from veridyn.studies.config.observe import ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
 from veridyn.studies.run.machine import existing_file, model_file, named_machine
-from veridyn.studies.run.observe_log import beside, derived_faults, observed_log, withhold
+from veridyn.studies.run.observe_log import beside, derived_faults, observed_log, withheld_placed
 from veridyn.studies.run.observed import ObserveRun
 
 
@@ -162,26 +158,17 @@ class PreparedObserver:
     system: MachineSystem
     virtual: tuple[Virtual, ...]
 
-    def started(self, log: Experiment) -> PreparedObserver:
-        """With a start at the first readings of a log, where the study asks for it."""
-        if self.setup.settings.start != "readings":
-            return self
-        setup, system, _, _ = self.setup.started(self.system, first_positions(self.system, log))
-        return replace(self, setup=setup, system=system)
-
-    def tuned(
-        self, study: ObserveFile, readings: Measurements, progress: Progress = silent, learns: bool = False
-    ) -> tuple[PreparedObserver, Measurements, NoiseTuning | None]:
-        """With the process noise under which these readings are most likely, where the study gives no density. `learns`: a model error will
-        be learned on them as well.
-
-        Frozen readings are flagged first: a sensor that repeats one number carries no information about the noise.
-        """
-        readings = without_hung(readings, self.system.table, self.setup.settings.frozen_after)
-        if not study.process_noise.tuned:
-            return self, readings, None
-        process_noise, tuning = tuned(self.setup, self.machine, [readings], progress, walk_alone=learns)
-        return replace(self, setup=self.setup.replaced(process_noise=process_noise)), readings, tuning
+    def along(self, study: ObserveFile, log: Experiment, progress: Progress = silent) -> MachineObservation:
+        """The observation of a log."""
+        return MachineObservation(
+            setup=self.setup,
+            machine=self.machine,
+            log=log,
+            withheld=study.withheld,
+            settle=study.settle,
+            choose_noise=study.process_noise.tuned,
+            progress=progress,
+        )
 
 
 def observer_of(loaded: Loaded[ObserveFile]) -> PreparedObserver:
@@ -330,19 +317,11 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
     s = loaded.study
     prepared = observer_of(loaded)
     log_file = existing_file(loaded, s.log.file, ("log", "file"))
-    log, findings = observed_log(loaded, prepared.system, log_file)
-    prepared = prepared.started(log)
-    readings = measurements_of(prepared.system, log, prepared.setup.settings.input_hold)
-    table = prepared.system.table
-    owners = [table.sensors[k] for k in table.owner]
-    readings = withhold(loaded, readings, [i.name for i in owners], [i.delay for i in owners])
-    learns = prepared.setup.settings.model_error == "learned"
-    prepared, readings, tuning = prepared.tuned(s, readings, progress, learns)
-    setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual
-    found = observe_with(setup, machine, readings, progress, tuning)
+    log, false_counts = observed_log(loaded, prepared.system, log_file)
+    with withheld_placed(loaded):
+        found = prepared.along(s, log, progress).states
     spent = _step_microseconds(found, clock)
-    skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
-    if not found.estimates.dof[skip:].any():
+    if not found.estimates.dof[found.settled :].any():
         what = "no reading is left to judge the filter by."
         shown = f"{s.settle:g} s of a log that lasts {found.t[-1] - found.t[0]:.3g} s"
         fault = loaded.fault(("settle",), what, found=shown, hint="Is the unit of log.time right?")
@@ -352,7 +331,8 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
         "model": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
-    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
+    wanted = prepared.virtual
+    return ObserveRun(found, found.virtual(*wanted) if wanted else {}, spent, inputs, s.accept, false_counts)
 
 
 def _step_microseconds(found: Observation, clock: Callable[[], float]) -> float:
