@@ -110,6 +110,14 @@ def test_the_scale_of_measured_torques_is_in_the_deviation(tmp_path: Path) -> No
     assert plain.load.mass_sigma < x.mass_sigma
 
 
+def test_a_verdict_that_is_asked_for_is_a_limit(tmp_path: Path) -> None:
+    """The loaded runs are all fitted, so that the load is not validated."""
+    file = study(tmp_path, accept="accept: {verdict: fair}\nvalidation: none")
+    run = run_payload(load_study(file))
+    assert run.payload.verdict.grade == "not validated" and run.verdict.grade == "poor"
+    assert run.missed == ("verdict: not validated, and at least fair is accepted (accept.verdict).",)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA, reason="VERIDYN_DATA is not set: no real logs")
 def test_a_real_arm_weighs_a_real_load() -> None:

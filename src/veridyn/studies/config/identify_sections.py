@@ -144,6 +144,13 @@ class PayloadSettings(StudySection):
         return self
 
 
+class PayloadAccept(IdentifyAccept):
+    """Limits that the result must keep; the exit code is 1 where it misses one."""
+
+    verdict: Literal["good", "fair"] | None = None
+    """The least grade of the verdict on the load that will do."""
+
+
 class PayloadFile(IdentifyFile):
     """What a machine carries, from runs without and with it, written out as controllers take it."""
 
@@ -153,6 +160,7 @@ class PayloadFile(IdentifyFile):
     """Runs with the load."""
     estimator: EstimatorSettings = EstimatorSettings()
     """How parameters of the machine and of its load are estimated."""
+    accept: PayloadAccept = PayloadAccept()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @model_validator(mode="after")
     def _known_machine(self) -> PayloadFile:

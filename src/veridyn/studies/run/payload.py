@@ -30,7 +30,7 @@ from veridyn.spatial.rotations import Placement, rpy
 from veridyn.studies.config.identify import ElementSettings, IdentifyFile
 from veridyn.studies.config.identify_sections import PayloadFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import Result
+from veridyn.studies.result import Result, grade_missed
 from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import loaded_fit, study_machine
@@ -104,6 +104,7 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
             f"standard deviation of the mass, kg: {load.mass_sigma:.4g}, and at most {own.largest_sigma:g} is accepted "
             "(payload.largest_sigma)."
         )
+    missed += grade_missed(payload.verdict, loaded.study.accept.verdict)
     return PayloadRun(payload, weighed, empty, tuple(missed))
 
 
