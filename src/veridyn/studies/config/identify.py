@@ -259,6 +259,8 @@ class IdentifyAccept(StudySection):
     """Least number of parameters with a deviation below 10 %."""
     suspicions: int | None = None
     """Most suspicions that the checks may raise."""
+    verdict: Literal["good", "fair"] | None = None
+    """The least grade of the verdict that will do."""
 
 
 class OutputSettings(StudySection):

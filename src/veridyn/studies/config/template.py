@@ -127,6 +127,7 @@ def template(
         f"  name: wls # {_for_export(machine)}",
         "accept: # exit code 1 where a limit is missed",
         *key_lines(IdentifyAccept, "suspicions", 0),
+        *key_lines(IdentifyAccept, "verdict", "fair"),
     ]
     return as_file(lines)
 

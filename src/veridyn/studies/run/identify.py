@@ -28,7 +28,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.mending import Mending
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import fingerprint
+from veridyn.studies.result import fingerprint, grade_missed
 from veridyn.studies.run.estimation import IdentifyRun, check_estimation, estimation_of, executor_of
 from veridyn.studies.run.machine import model_path, own_formulation, study_machine
 from veridyn.studies.run.recordings import Chained, Recordings, Streamed, margin_of, with_margin
@@ -68,7 +68,8 @@ def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) 
         out.append(f"base parameters: {f['base_parameters_excited']:g}, and {accept.base_parameters} are expected.")
     if accept.well_identified is not None and f["well_identified"] < accept.well_identified:
         out.append(f"well identified: {f['well_identified']:g}, and at least {accept.well_identified} are expected.")
-    return out
+    own = accept.verdict if type(accept) is IdentifyAccept else None  # that of a payload is of the load
+    return [*out, *grade_missed(study.verdict, own)]
 
 
 @checked
