@@ -53,6 +53,10 @@ class Quadratic:
         """√(dᵀ H d) of a step."""
         return float(np.sqrt(max(d @ self.hessian @ d, 0.0)))
 
+    def remaining(self) -> float:
+        """The length of the undamped step."""
+        return self.length(self.step())
+
     def shortest(self, tolerance: float) -> float:
         """The length below which a step is none: it lowers the cost by its square, which rounding must not hide."""
         return max(tolerance, float(np.sqrt(COST_ROUNDING * abs(self.cost))))

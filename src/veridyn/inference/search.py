@@ -38,6 +38,10 @@ class LocalModel(Protocol):
         """Of a step, in deviations of all unknowns together."""
         ...
 
+    def remaining(self) -> float:
+        """The length of the undamped step."""
+        ...
+
     def shortest(self, tolerance: float) -> float:
         """The length of a step that is none."""
         ...
@@ -162,8 +166,7 @@ def search(
         point = point.renewed()
         model = point.model()
         end = partial(Minimum[P], model=model, iterations=done)
-        length = model.length(model.step())
-        shortest = model.shortest(stop.tolerance)
+        length, shortest = model.remaining(), model.shortest(stop.tolerance)
         next_step = length * (stop.tolerance / shortest if stop.tolerance > 0.0 else 1.0)
         if length <= shortest:
             return end(point=point, reason="short step")

@@ -119,13 +119,13 @@ class OutputModel:
     factors: list[Array]
 
     @cached_property
-    def _undamped(self) -> tuple[Array, Array]:
-        """The triangle of parameters and residual, and the step."""
-        return self._stepped(0.0)
+    def _undamped(self) -> tuple[Array, list[Array]]:
+        """The triangle of parameters and residual, and what initial states follow from."""
+        return self.point.problem.reduced(self.factors)
 
-    def _stepped(self, damping: float) -> tuple[Array, Array]:
-        """The same, each unknown damped by so much of its column's length."""
-        T, heads = self.point.problem.reduced(self.factors, damping)
+    def step(self, damping: float = 0.0) -> Array:
+        """Each unknown is damped by so much of its column's length."""
+        T, heads = self.point.problem.reduced(self.factors, damping) if damping else self._undamped
         p, free = len(T) - 1, self.point.problem.free
         A, b = T[:p, :p], T[:p, -1]
         if damping:
@@ -139,14 +139,14 @@ class OutputModel:
             right = H[:, :, -1] - H[:, :, free:-1] @ step
             change = [np.linalg.lstsq(h[:, :free], c, rcond=1e-12)[0] for h, c in zip(H, right, strict=True)]
             moved.append(np.ravel(change) if free else np.zeros(state.size))
-        return T, np.concatenate([step, *moved])
-
-    def step(self, damping: float = 0.0) -> Array:
-        return self._stepped(damping)[1] if damping else self._undamped[1]
+        return np.concatenate([step, *moved])
 
     def length(self, d: Array) -> float:
         p = len(self.point.parameters)
         return float(np.linalg.norm(self._undamped[0][:p, :p] @ d[:p]))
+
+    def remaining(self) -> float:
+        return float(np.linalg.norm(self._undamped[0][:-1, -1]))
 
     def shortest(self, tolerance: float) -> float:
         """That of all parameters by `tolerance` deviations each, as large as residuals make them; or what rounding leaves."""
