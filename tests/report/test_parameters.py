@@ -9,9 +9,9 @@ import pytest
 
 from studies.small_arm import small_study
 from veridyn.report.blocks import Cell, Listing, Text
-from veridyn.report.parameters import Quantity, quantity_table, singular_values, sum_blocks
+from veridyn.report.parameters import QuantityLine, quantity_table, singular_values, sum_blocks
 
-PLAIN = Quantity("k", "N*m/rad", 20.0, 0.5)
+PLAIN = QuantityLine("k", "N*m/rad", 20.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ def test_columns_are_those_that_something_is_known_for(more: dict, heads: list[s
 @pytest.mark.parametrize(("share", "filled"), [(1e-9, 0.0), (0.01, 0.0), (1.0, 50.0), (100.0, 100.0), (np.inf, 100.0)])
 def test_bars_are_logarithmic(share: float, filled: float) -> None:
     value = 0.0 if np.isinf(share) else 1.0
-    cell = quantity_table([Quantity("a", "m", value, 0.01 * share if value else 1.0)], percents=True).rows[0][4]
+    cell = quantity_table([QuantityLine("a", "m", value, 0.01 * share if value else 1.0)], percents=True).rows[0][4]
     assert isinstance(cell, Cell) and cell.form == "bar" and cell.percent == pytest.approx(filled)
 
 
 def test_a_prior_that_is_not_known_has_no_bar() -> None:
-    assert quantity_table([Quantity("a", "m", np.nan, 1.0)], percents=True).rows[0][4] == "–"
+    assert quantity_table([QuantityLine("a", "m", np.nan, 1.0)], percents=True).rows[0][4] == "–"
 
 
 @pytest.mark.parametrize(

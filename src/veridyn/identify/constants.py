@@ -145,7 +145,15 @@ def first_constants(
     here = evaluate(x)
     weights = here.weights()
     step = here.step(weights)
-    return ConstantPoint(evaluate, x, here, weights, step, weights, (step.cost,))
+    return ConstantPoint(
+        evaluate=evaluate,
+        x=x,
+        evaluation=here,
+        weights=weights,
+        step=step,
+        first_weights=weights,
+        costs=(step.cost,),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +172,7 @@ class _Step:
         return inverse @ inverse.T
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ConstantPoint:
     """Constants x with the factors there, rows weighted by `weights`.
 

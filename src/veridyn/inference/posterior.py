@@ -51,14 +51,14 @@ def parts_agreement(G: Array, parts: Sequence[tuple[Array, Array]]) -> Agreement
 
 
 @dataclass(frozen=True, eq=False)
-class OpenDirection:
+class UndeterminedDirection:
     """A direction that is not determined: its main unknowns, the largest part first, and the share `left` of the prior's deviation."""
 
     members: NDArray[np.intp]
     left: float
 
 
-def open_directions(covariance: Array) -> tuple[OpenDirection, ...]:
+def open_directions(covariance: Array) -> tuple[UndeterminedDirection, ...]:
     """Of unknowns with posterior covariance (u, u) in z every direction that is not determined, the least known first.
 
     Members owe it more than half of their variance. An unknown that is not determined is one in the direction that it owes most, so that
@@ -72,10 +72,10 @@ def open_directions(covariance: Array) -> tuple[OpenDirection, ...]:
         return ()
     owed = values * V**2 / np.diag(covariance)[:, None]
     most = np.array(directions)[np.argmax(owed[:, directions], axis=1)]
-    found: list[OpenDirection] = []
+    found: list[UndeterminedDirection] = []
     for k in directions:
         v = np.abs(V[:, k])
         named = (owed[:, k] > 0.5) | (v == v.max()) | (undetermined & (most == k))
         order = np.argsort(-v)
-        found.append(OpenDirection(order[named[order]], float(left[k])))
+        found.append(UndeterminedDirection(order[named[order]], float(left[k])))
     return tuple(found)

@@ -2,7 +2,7 @@
 
     x ← x + d,   (H + λ diag H) d = −g,        λ larger until the cost falls, and smaller again behind that (Marquardt, 1963)
 
-A problem is a :class:`Point`: unknowns with their cost, the same problem elsewhere, and a :class:`LocalModel` around it
+A problem is a :class:`SearchPoint`: unknowns with their cost, the same problem elsewhere, and a :class:`LocalModel` around it
 (:class:`~veridyn.inference.quadratic.Quadratic`, or one that eliminates unknowns of its own before it takes a step). Costs are sums of
 squares in deviations, priors included, or −2 log p. Where weights follow from residuals, `renewed` gives the point those that it asks for.
 
@@ -47,7 +47,7 @@ class LocalModel(Protocol):
         ...
 
 
-class Point(Protocol):
+class SearchPoint(Protocol):
     """A problem at some of its unknowns."""
 
     @property
@@ -72,7 +72,7 @@ class Point(Protocol):
     def model(self) -> LocalModel: ...
 
 
-P = TypeVar("P", bound=Point)
+P = TypeVar("P", bound=SearchPoint)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from veridyn.inference.verdict import Verdict
 from veridyn.report import count, listed, measured, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Axis, Curve, Plot, area, axis_over, bars, dots, heat, level, line, over_names
 from veridyn.studies.compare import APART, Comparison, Difference
 from veridyn.studies.result import Result
@@ -194,7 +194,7 @@ def outlier_blocks(fleet: Fleet) -> list[Block]:
         sigma = fleet.sigma[fleet.machines.index(o.machine), fleet.names.index(o.parameter)]
         more = (number(fleet.distribution[o.parameter].mean, 4), number(o.deviations, 2))
         name = f"{o.machine}, {o.parameter}"
-        apart.append(Quantity(name, units[o.parameter], o.value, float(sigma), more=more))
+        apart.append(QuantityLine(name, units[o.parameter], o.value, float(sigma), more=more))
     return [quantity_table(apart, "machine and parameter", more=("mean of the others", "deviations"))]
 
 
@@ -204,7 +204,7 @@ def spread_blocks(run: FleetRun) -> list[Block]:
     for (name, s), unit in zip(run.fleet.distribution.items(), run.units, strict=True):
         share = percent(100.0 * s.between / abs(s.mean)) if s.mean and s.between else "–"
         more = (number(s.between, 2) if s.between else "none found", share, str(s.count))
-        rows.append(Quantity(name, unit, s.mean, s.sigma, more=more))
+        rows.append(QuantityLine(name, unit, s.mean, s.sigma, more=more))
     caption = (
         "± σ: of the mean. “None found”: the estimates scatter no more than their own deviations say. Machines that stand apart are not "
         "counted."

@@ -11,7 +11,7 @@ from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Tabl
 from veridyn.report.faults import open_section
 from veridyn.report.motion import machine_animation
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.traces import compared_plot
 from veridyn.studies.result import Result
@@ -100,7 +100,7 @@ def _error_plots(run: DrivesRun, now: DriveReplay, before: DriveReplay) -> list[
 
 def _numbers(run: DrivesRun) -> Table:
     quantities = [
-        Quantity(
+        QuantityLine(
             *(d.name, d.unit, d.value, d.sigma, d.prior, d.prior_sigma, run.truth.get(d.name, np.nan)),
             given="" if d.determined else "not determined",
             weak=not d.determined,
@@ -167,7 +167,7 @@ def flexible_verdict(run: FlexibleRun) -> Verdict:
 
 def _joints(run: FlexibleRun) -> Table:
     quantities = [
-        Quantity(
+        QuantityLine(
             *(f"{c}, {x.name}", x.unit, x.value, x.sigma, x.prior, x.prior_sigma),
             given="" if x.determined else "not determined",
             weak=not x.determined,

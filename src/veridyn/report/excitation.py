@@ -15,7 +15,7 @@ from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, T
 from veridyn.report.faults import open_section
 from veridyn.report.motion import machine_animation
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.trials import search_blocks
 from veridyn.studies.result import Result
@@ -135,7 +135,7 @@ def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Map
 def promised_table(plan: ExcitationPlan) -> Table:
     """The predicted deviation of each parameter beside its prior."""
     rows = zip(plan.names, plan.units, plan.priors.tolist(), plan.sigma.tolist(), strict=True)
-    return quantity_table([Quantity(*row) for row in rows], percents=True, value="prior")
+    return quantity_table([QuantityLine(*row) for row in rows], percents=True, value="prior")
 
 
 def limit_blocks(plan: ExcitationPlan) -> list[Block]:

@@ -13,7 +13,7 @@ from veridyn.report.blocks import Figure, Key, Section, Text
 from veridyn.report.insight import insight
 from veridyn.report.motion import replay_section
 from veridyn.report.page import page
-from veridyn.report.parameters import BARS, Quantity, quantity_table, singular_values, sum_blocks
+from veridyn.report.parameters import BARS, QuantityLine, quantity_table, singular_values, sum_blocks
 from veridyn.report.reduced import reduced_section
 from veridyn.report.rows import row_figures, row_table
 from veridyn.report.running import running_section
@@ -141,11 +141,11 @@ def parameter_section(study: IdentificationStudy) -> Section:
     return Section("Parameters", [quantity_table(quantities, caption=note, percents=True)], lead, "parameters")
 
 
-def parameter_quantities(study: IdentificationStudy) -> list[Quantity]:
+def parameter_quantities(study: IdentificationStudy) -> list[QuantityLine]:
     """The base parameters, with those that zero would serve as well marked."""
     well, spare = set(study.fit.well_identified()), set(study.inessential)
     return [
-        Quantity(
+        QuantityLine(
             *(p.name, p.unit, p.value, p.sigma),
             prior=p.prior,
             truth=p.truth,

@@ -37,7 +37,7 @@ from veridyn.report import count, listed, number
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.faults import verdict_blocks
 from veridyn.report.page import environment, own_file, script
-from veridyn.report.parameters import Quantity, quantity_table, singular_values, sum_blocks
+from veridyn.report.parameters import QuantityLine, quantity_table, singular_values, sum_blocks
 from veridyn.report.plots import Plot, bars, heat
 from veridyn.report.rows import row_figure, row_table
 from veridyn.report.traces import estimate_plot
@@ -145,7 +145,7 @@ def show_machine(machine: Machine) -> Display:
 def _show_car(car: Machine) -> Display:
     p, own = car.parameters, car_described(car)
     quantities = [
-        Quantity(n, u, p[n], prior_of(car, n).sigma, more=(state if n in own.values else "by default",))
+        QuantityLine(n, u, p[n], prior_of(car, n).sigma, more=(state if n in own.values else "by default",))
         for n, u, state in zip(p.names, p.units, p.states, strict=True)
     ]
     facts = [f"a car of a few numbers, {own.tyre} tyres", f"sensors: {listed([s.name for s in car.sensors]) or 'none'}"]
@@ -162,7 +162,7 @@ def show_fit(fit: Fit) -> Display:
     """The verdict with its reasons, parameters with their deviations, and the errors of each row."""
     well, rule = set(fit.well_identified()), fit.acceptance
     columns = (fit.names, fit.units, fit.values.tolist(), fit.sigma.tolist(), fit.priors.tolist())
-    quantities = [Quantity(*row, weak=row[0] not in well) for row in zip(*columns, strict=True)]
+    quantities = [QuantityLine(*row, weak=row[0] not in well) for row in zip(*columns, strict=True)]
     known = f"{len(well)} of {count(len(quantities), 'base parameter')}"
     lead = f"{known} with {rule.sigmas:g} σ below {rule.percent:g} %; the others are pale."
     tables = [quantity_table(quantities, percents=True), row_table(fit.rows, caption=ERRORS)]
@@ -180,7 +180,7 @@ def show_validation(validation: Validation) -> Display:
 def show_observation(states: Observation) -> Display:
     """States at the end of the log with their deviations, and whether innovations are as large as they should be."""
     columns = (states.states, states.units, states.reduced[-1].tolist(), states.sigma[-1].tolist())
-    last = [Quantity(*row) for row in zip(*columns, strict=True)]
+    last = [QuantityLine(*row) for row in zip(*columns, strict=True)]
     span = f"{count(len(states), 'sample')}, {number(float(states.t[0]))} s to {number(float(states.t[-1]))} s."
     verdict = [f"{states.nis().summary()}."] if states.estimates.dof.sum() else []
     blocks: list[Block] = [

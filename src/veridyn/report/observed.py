@@ -17,7 +17,7 @@ from veridyn.report import FILTER_WORDS, listed, number
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, attempted
 from veridyn.report.motion import machine_animation, mechanism_animation
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.rows import row_table
 from veridyn.report.spectra import whiteness_figures
@@ -80,7 +80,7 @@ def _parts(run: ObserveRun) -> ObservedParts:
         for v in run.virtual.values()
         for j, component in enumerate(v.components)
     ]
-    last = [Quantity(p.name, p.unit, p.value, p.sigma) for p in run.parameters]
+    last = [QuantityLine(p.name, p.unit, p.value, p.sigma) for p in run.parameters]
     moving = attempted("The estimated motion", lambda: _animation(run))
     shown = [moving, Figure(states), quantity_table(last, "state", "At the end of the log.")]
     before = [Section("Estimates", shown, "What the observer estimates. Shaded: its own 95 % band.")]
@@ -277,7 +277,7 @@ def _way(drive: ObservedDrive) -> list[Section]:
 
 
 def _parameters(rows: Sequence[ParameterRow]) -> Table:
-    return quantity_table([Quantity(p.name, p.unit, p.value, p.sigma, p.prior) for p in rows])
+    return quantity_table([QuantityLine(p.name, p.unit, p.value, p.sigma, p.prior) for p in rows])
 
 
 def _channels(drive: DriveLog) -> Section:

@@ -20,7 +20,7 @@ BARS = "Bars of σ % are logarithmic, from 0.01 to 100 %"
 
 
 @dataclass(frozen=True)
-class Quantity:
+class QuantityLine:
     """An estimated number, in SI.
 
     `prior` with `prior_sigma` and `truth` are NaN where they are not known. `given`: words that stand in place of the deviation.
@@ -46,7 +46,7 @@ class Quantity:
 
 
 def quantity_table(
-    quantities: Sequence[Quantity],
+    quantities: Sequence[QuantityLine],
     word: str = "parameter",
     caption: str = "",
     *,
@@ -90,7 +90,7 @@ def _bar(share: float) -> Cell | str:
     return Cell(percent(share), "bar", 100.0 * decades / math.log10(MOST_PERCENT / LEAST_PERCENT))
 
 
-def _off(q: Quantity) -> Cell | str:
+def _off(q: QuantityLine) -> Cell | str:
     """How far the value is from the truth, in its deviations."""
     if not (math.isfinite(q.truth) and q.sigma > 0.0):
         return "–"

@@ -13,7 +13,7 @@ from veridyn.report.blocks import Block, Code, Key, Section, Table, Text
 from veridyn.report.faults import named_faults
 from veridyn.report.identification import identification_page
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.preparation import study_sections
 from veridyn.report.verdict import verdict
 from veridyn.spatial.inertia import INERTIAL, six
@@ -79,7 +79,7 @@ def load_blocks(run: PayloadRun) -> list[Block]:
     if x.has_inertia:
         inertia = zip(INERTIAL, six(x.inertia), x.inertia_sigma, strict=False)
         known += [(name, "kg*m^2", float(v), float(s)) for name, v, s in inertia]
-    table = quantity_table([Quantity(*q, given="" if q[3] else "given") for q in known], "quantity")
+    table = quantity_table([QuantityLine(*q, given="" if q[3] else "given") for q in known], "quantity")
     sources = [[name, number(s, 2), f"{100.0 * (s / x.mass_sigma) ** 2:.0f}"] for name, s in x.mass_budget.items()]
     caption = "Where the deviation of the mass comes from: independent sources, whose squares add up."
     return [table, Table(["source", "deviation, kg", "% of the variance"], sources, caption, left=(0,))]

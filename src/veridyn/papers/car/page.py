@@ -51,7 +51,7 @@ from veridyn.report import like, listed, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text
 from veridyn.report.budget import budget_blocks
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Series, curves
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.studies.result import Result, fingerprint
@@ -260,7 +260,7 @@ def _forces(s: CarStudy) -> Section:
 
 def _table_ii(s: CarStudy) -> Section:
     rows = [
-        Quantity(
+        QuantityLine(
             *(p.name, p.unit, p.value, p.sigma, TABLE_II[p.name].a_priori),
             truth=p.truth,
             more=(like(s.plain.values[p.name], p.sigma), like(s.reduced.values[p.name], p.sigma)),

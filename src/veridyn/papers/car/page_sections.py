@@ -14,7 +14,7 @@ from veridyn.papers.car.study_2002 import CHASSIS_ROWS, Study2002, carrying
 from veridyn.report import like, listed, number, percent, unit_text
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.budget import budget_blocks
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Plot, Series, curves
 
 ROWS = {
@@ -183,7 +183,7 @@ def _table_4(s: Study2002) -> Table:
     values, sigma, printed = s.values, s.sigma, s.printed_errors
     as_printed = dict(zip(s.printed.names, s.printed.values.tolist(), strict=True))
     rows = [
-        Quantity(
+        QuantityLine(
             *(name, "", values[name], sigma[name]),
             truth=s.truth[name],
             more=(like(as_printed[name], sigma[name]), signed(printed[name])),

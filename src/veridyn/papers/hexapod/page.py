@@ -33,7 +33,7 @@ from veridyn.report import measured, number
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.excitation import trajectory_figure
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Series, bars, curves
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
@@ -240,7 +240,7 @@ def _table(study: HexapodStudy) -> Section:
         ml, ml_sigma = study.table[p]["likelihood"]
         iv, iv_sigma = study.table[p]["periods"]
         others = (measured(gm, gm_sigma)[0], measured(ml, ml_sigma)[0], number(TABLE_II[p][0], 5))
-        rows.append(Quantity(p, units[p], iv, iv_sigma, TABLE_II[p][2], truth=study.truth[p], more=others))
+        rows.append(QuantityLine(p, units[p], iv, iv_sigma, TABLE_II[p][2], truth=study.truth[p], more=others))
     more = ("Gauss-Markov", "max. likelihood", "paper, Gauss-Markov")
     note = (
         "Two of the paper's identified values are those of no body: p1 is below zero, and p2 above p3. With deviations as wide as "

@@ -34,7 +34,7 @@ from veridyn.report import listed, number, percent
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.budget import fit_budget
 from veridyn.report.page import page
-from veridyn.report.parameters import Quantity, quantity_table
+from veridyn.report.parameters import QuantityLine, quantity_table
 from veridyn.report.plots import Plot, Series, bars, curves
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.result import Result
@@ -279,7 +279,7 @@ def _parameters(study: HumanoidStudy) -> Section:
     share = fit.prior_share
     left = [100.0 * float(share[c]) if share is not None else math.nan for c in fit.base.columns]
     rows = [
-        Quantity(
+        QuantityLine(
             *(name, unit, float(fit.values[k]), float(fit.sigma[k]), float(fit.priors[k])),
             truth=float(truth[k]),
             more=(percent(left[k]),),
