@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
 from veridyn.identify.estimators.innovations import fit_car, swapped_axles_fault
-from veridyn.inference.verdict import Outcome, Reason, Verdict, verdict_of
+from veridyn.inference.verdict import GRADES, Outcome, Reason, Verdict, verdict_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import CarNoise, with_tyre
@@ -147,8 +147,9 @@ class _Way:
     def verdict(self, car: str, finding: str) -> Verdict:
         """By its outputs, predicted from one sample to the next, and their size."""
         rows = predicted_rows(self.estimates, self.readings, CHANNELS)
-        further = [Reason("fair", "innovations", finding)] if finding else []
-        return verdict_of(Outcome(name=f"the way of {car}", held_out=rows, further=further))
+        further = [Reason("fair", "innovations", f"the way of the car: {finding}")] if finding else []
+        headlines = dict.fromkeys(GRADES, f"{car}: its way, also where its positions are missing.")
+        return verdict_of(Outcome(name=car, held_out=rows, further=further, headlines=headlines))
 
 
 def _lateral(

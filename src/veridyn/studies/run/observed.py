@@ -162,7 +162,7 @@ class ObserveRun:
         return (
             *self.notes,
             *own,
-            *(f"the way of the car: {r.text}" for r in (way.reasons if way is not None else ())),
+            *(r.text for r in (way.reasons if way is not None else ())),
             *(
                 f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."
                 for n, share in self.drive.frozen.items()
@@ -244,7 +244,7 @@ class ObserveRun:
             lines.append(f"  noise chosen on this log: {o.tuning.summary()}")
         if o.model_error is not None:
             lines += [f"  {line}" for line in o.model_error.lines()]
-        return "\n".join([*lines, self.verdict.summary()])
+        return "\n".join([*lines, f"verdict: {self.verdict.grade}"])
 
     def keep(self, run: Run) -> None:
         """Write what its run folder gets beside the result: the states and, of a drive, the car as it was observed."""
