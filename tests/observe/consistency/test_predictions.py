@@ -14,10 +14,10 @@ from veridyn.observe.consistency.predictions import (
     FilterRun,
     PredictionCheck,
     check_figures,
-    check_findings,
     foreseen_over_horizons,
     prediction_checks,
     remembering_outputs,
+    wrong_predictions,
 )
 from veridyn.observe.filters.methods import EKF
 from veridyn.observe.filters.run import run
@@ -27,6 +27,12 @@ from veridyn.observe.system import Discrete
 
 STEP, COUNT = 0.01, 4000
 GPS, TACHO = 0.5, 0.01  # m, m/s
+
+
+def check_findings(
+    checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
+) -> tuple[str, ...]:
+    return tuple(text for _, text in wrong_predictions(checks, false_alarms, usable, considers))
 
 
 def vehicle(density: float) -> Discrete:

@@ -17,7 +17,7 @@ fault is likely to lie in what they are compared with: an input, or the model. W
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,12 +25,13 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, warn
+from veridyn.inference.finding import FoundCause
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
-from veridyn.observe.consistency.health import WORDS, Episode, SensorDelay, episodes
+from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency, direction_checks, wrong_directions
 from veridyn.observe.consistency.observability import DeadCentre, dead_centres
-from veridyn.observe.consistency.predictions import check_findings
+from veridyn.observe.consistency.predictions import wrong_predictions
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.model_error import ModelErrorDensity
@@ -169,14 +170,18 @@ def observation_findings(
     of 95 %. By default `usable` is that of the machine.
     """
     size = _size(found, false_alarms, usable or found.usable_nis)
-    return (*finding_lines(sensor_findings(found, skip=found.settled)), *(text for *_, text in limits(found)), *size)
+    return (*finding_lines(sensor_findings(found, skip=found.settled)), *map(str, limits(found)), *size)
 
 
 def serious_findings(found: Observation) -> tuple[str, ...]:
     """What makes the bands of a run wrong from where it has settled: sensors are named where its NIS is far from 1, which stands last."""
     size = _size(found, FALSE_ALARMS, found.usable_nis)
     lost = tuple(map(str, found.lost))
-    more = (*cause_lines(found), *prediction_findings(found, quick=True))
+    more = (
+        *map(str, delays_of(found)),
+        *map(str, dead_centres_of(found)),
+        *map(str, wrong_by_prediction(found, quick=True)),
+    )
     if size:
         return (*lost, *observation_findings(found), *more)
     chosen = found.made_by.method.gate if found.made_by is not None else None
@@ -184,20 +189,25 @@ def serious_findings(found: Observation) -> tuple[str, ...]:
         sensor_findings(found, skip=found.settled) if chosen == "auto" else ()
     )  # what a gate of one's own refuses is in the summary
     refused = [f for f in named if f.share > REFUSED_SHARE and f.what != WORDS[Status.MISSING]]
-    return (*lost, *(f"{finding}." for finding in refused), *(text for *_, text in limits(found)), *more)
+    return (*lost, *(f"{finding}." for finding in refused), *map(str, limits(found)), *more)
 
 
-def cause_lines(found: Observation) -> tuple[str, ...]:
-    """Delays that are not told, and dead centres."""
-    return tuple(str(one) for one in (*found_delays(found), *lost_coordinates(found)))
+def delays_of(found: Observation) -> Iterator[FoundCause]:
+    """Delays of outputs that are not told; none of a run whose model is said to be exact, and none of one that is lost at a dead centre:
+    the rates that it predicts are those of another motion."""
+    if found.model_error is None or (found.delays and lost_coordinates(found)):
+        return
+    for one in found.delays:
+        yield FoundCause(
+            cause="delay", place=one.output, evidence=one.evidence, size=one.size, sigma=one.sigma, message=str(one)
+        )
 
 
-def found_delays(found: Observation) -> tuple[SensorDelay, ...]:
-    """Delays of outputs that are not told; none of a run whose model is said to be exact, or of which readings are not at hand, and none of
-    one that is lost at a dead centre: the rates that it predicts are those of another motion."""
-    if found.made_by is None or found.model_error is None:
-        return ()
-    return () if found.delays and lost_coordinates(found) else found.delays
+def dead_centres_of(found: Observation) -> Iterator[FoundCause]:
+    """Coordinates of which the sensors lose sight."""
+    for one in lost_coordinates(found):
+        times = float(len(one.times))
+        yield FoundCause(cause="dead centre", place=one.coordinate, evidence=times, size=one.share, message=str(one))
 
 
 def lost_coordinates(found: Observation) -> tuple[DeadCentre, ...]:
@@ -207,20 +217,22 @@ def lost_coordinates(found: Observation) -> tuple[DeadCentre, ...]:
     return dead_centres(found.system, found.estimates)
 
 
-def prediction_findings(found: Observation, quick: bool = False) -> tuple[str, ...]:
-    """That readings which were not used lie beside their predictions, that outputs contradict each other along a direction, and that the
-    model explains next to nothing of the motion. `quick`: what takes long is asked only where innovations, or a part of them, give reason
-    to."""
+def wrong_by_prediction(found: Observation, quick: bool = False) -> Iterator[FoundCause]:
+    """Readings that were not used and lie beside their predictions, outputs that contradict each other along a direction, and a model that
+    explains next to nothing of the motion; nothing where the model is said to be exact. `quick`: what takes long is asked only where
+    innovations, or a part of them, give reason to."""
     if found.model_error is None:
-        return ()  # a model that is said to be exact is taken at its word
+        return
     considers = found.system.considered is not None
     checks = found.urgent_predictions() if quick else found.predictions
-    predicted = check_findings(checks, FALSE_ALARMS, USABLE_PREDICTION, considers)
+    for check, text in wrong_predictions(checks, FALSE_ALARMS, USABLE_PREDICTION, considers):
+        yield FoundCause(cause="predictions", place=check.output, evidence=check.z2, size=check.z2, message=text)
     few = direction_checks(found.estimates, most=FEW_SAMPLES) if quick else ()
-    near = any(one.z2 > 0.5 * USABLE_PREDICTION for one in few)
-    along = found.directions() if near or not quick else ()
-    contradicting = (text for _, text in wrong_directions(along, FALSE_ALARMS, USABLE_PREDICTION))
-    return (*predicted, *contradicting, *(text for *_, text in model_error_findings(found.model_error)))
+    if not quick or any(one.z2 > 0.5 * USABLE_PREDICTION for one in few):
+        for along, text in wrong_directions(found.directions(), FALSE_ALARMS, USABLE_PREDICTION):
+            yield FoundCause(cause="directions", place=along.named, evidence=along.z2, size=along.z2, message=text)
+    for name, rms, share, text in model_error_findings(found.model_error):
+        yield FoundCause(cause="model error", place=name, evidence=share, size=rms, message=text)
 
 
 def model_error_findings(error: ModelErrorDensity) -> tuple[tuple[str, float, float, str], ...]:
@@ -250,33 +262,24 @@ def warn_of_findings(found: Observation) -> None:
         warn(DataWarning, Fault(text, where=f"{found.filter} on {found.system.name}"))
 
 
-def limits(found: Observation) -> tuple[tuple[str, str, float, str], ...]:
-    """Readings that are never used, noise that the log does not determine, constraints that open: cause, place, size and a sentence."""
-    out = [
-        (
-            "never used",
-            name,
-            1.0,
-            f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?",
-        )
-        for name, became in found.estimates.counts().items()
-        if not became["used"] and not became["withheld"]
-    ]
-    floor = getattr(found, "model_error", None) is not None  # which stands in for a noise that the log shows none of
+def limits(found: Observation) -> Iterator[FoundCause]:
+    """Outputs that are never used, noise that the log does not determine, constraints that open."""
+    for name, became in found.estimates.counts().items():
+        if not became["used"] and not became["withheld"]:
+            what = f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?"
+            yield FoundCause(cause="never used", place=name, size=1.0, message=what)
+    floor = found.model_error is not None  # which stands in for a noise that the log shows none of
     if found.tuning is not None and not found.tuning.converged and not (floor and found.tuning.negligible):
-        what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
-        out.append(("process noise", found.system.name, np.nan, f"{what} Give a density of the process noise."))
-    if not isinstance(found.system, MachineSystem):
-        return tuple(out)
-    names = found.system.model.left_out
+        what = f"the noise chosen on this log is doubtful: {found.tuning.message}. Give a density of the process noise."
+        yield FoundCause(cause="process noise", place=found.system.name, message=what)
+    names = found.system.model.left_out if isinstance(found.system, MachineSystem) else ()
     if names and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
         left = ", ".join(f"'{name}'" for name in names)
         what = (
             f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
             "are needed, and from there on the estimates are those of another mechanism."
         )
-        out.append(("open constraints", left, open_by, what))
-    return tuple(out)
+        yield FoundCause(cause="open constraints", place=left, size=open_by, message=what)
 
 
 def _size(found: Observation, false_alarms: float, usable: tuple[float, float]) -> list[str]:

@@ -59,22 +59,16 @@ from veridyn.inference.error_measures import Moments, RowReport
 from veridyn.inference.finding import FoundCause
 from veridyn.inference.verdict import Grade, Outcome, Reason, Verdict, verdict_of
 from veridyn.observe.consistency.findings import (
-    FALSE_ALARMS,
     REFUSED_SHARE,
-    USABLE_PREDICTION,
-    cause_lines,
-    found_delays,
+    dead_centres_of,
+    delays_of,
     limits,
-    lost_coordinates,
-    model_error_findings,
     nis_finding,
     observation_findings,
-    prediction_findings,
     sensor_findings,
+    wrong_by_prediction,
 )
 from veridyn.observe.consistency.health import WORDS, held_readings
-from veridyn.observe.consistency.nis import wrong_directions
-from veridyn.observe.consistency.predictions import wrong_predictions
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
@@ -99,14 +93,6 @@ def lost_tracks_of(found: Observation) -> Iterator[FoundCause]:
     """Outputs that the model predicts worse than they do themselves."""
     for one in found.lost:
         yield FoundCause(cause="lost track", place=one.output, evidence=one.excess, size=one.since, message=str(one))
-
-
-def delays_of(found: Observation) -> Iterator[FoundCause]:
-    """Outputs that are later than their sensor says."""
-    for one in found_delays(found):
-        yield FoundCause(
-            cause="delay", place=one.output, evidence=one.evidence, size=one.size, sigma=one.sigma, message=str(one)
-        )
 
 
 def held_outputs(found: Observation) -> Iterator[FoundCause]:
@@ -158,40 +144,9 @@ def _outliers(found: Observation, named: set[str]) -> Iterator[FoundCause]:
         )
 
 
-def dead_centres_of(found: Observation) -> Iterator[FoundCause]:
-    """Coordinates of which the sensors lose sight."""
-    for one in lost_coordinates(found):
-        yield FoundCause(
-            cause="dead centre",
-            place=one.coordinate,
-            evidence=float(len(one.times)),
-            size=one.share,
-            message=str(one),
-        )
-
-
 def faults_of_log(found: Observation) -> tuple[FoundCause, ...]:
     """What the log shows to be wrong by itself, and what only such a machine can be found to have."""
     return (*found.inspection, *found.own_findings())
-
-
-def limits_of(found: Observation) -> Iterator[FoundCause]:
-    """Outputs that are never used, noise that the log does not determine, constraints that open."""
-    for cause, place, size, text in limits(found):
-        yield FoundCause(cause=cause, place=place, size=size, message=text)
-
-
-def wrong_by_prediction(found: Observation) -> Iterator[FoundCause]:
-    """Predictions, directions and a model error that are larger than stated; nothing where the model is said to be exact."""
-    if found.model_error is None:
-        return
-    considers = found.system.considered is not None
-    for check, text in wrong_predictions(found.predictions, FALSE_ALARMS, USABLE_PREDICTION, considers):
-        yield FoundCause(cause="predictions", place=check.output, evidence=check.z2, size=check.z2, message=text)
-    for along, text in wrong_directions(found.directions(), FALSE_ALARMS, USABLE_PREDICTION):
-        yield FoundCause(cause="directions", place=along.named, evidence=along.z2, size=along.z2, message=text)
-    for name, rms, share, text in model_error_findings(found.model_error):
-        yield FoundCause(cause="model error", place=name, evidence=share, size=rms, message=text)
 
 
 def wrong_size(found: Observation) -> Iterator[FoundCause]:
@@ -211,7 +166,7 @@ CHECKS: tuple[Check, ...] = (
     held_outputs,
     wrong_sensors,
     dead_centres_of,
-    limits_of,
+    limits,
     wrong_by_prediction,
     wrong_size,
 )
@@ -344,8 +299,9 @@ def remarks(found: Observation) -> tuple[str, ...]:
             if n and output not in reported
         ),
         *(observation_findings(found, 1.0 - found.nis().level, usable) if _judged(found) else ()),
-        *cause_lines(found),
-        *prediction_findings(found),
+        *map(str, delays_of(found)),
+        *map(str, dead_centres_of(found)),
+        *map(str, wrong_by_prediction(found)),
     )
 
 

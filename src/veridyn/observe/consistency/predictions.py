@@ -281,13 +281,6 @@ def check_lines(checks: tuple[PredictionCheck, ...]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def check_findings(
-    checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
-) -> tuple[str, ...]:
-    """The sentences of :func:`wrong_predictions`."""
-    return tuple(text for _, text in wrong_predictions(checks, false_alarms, usable, considers))
-
-
 def wrong_predictions(
     checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
 ) -> tuple[tuple[PredictionCheck, str], ...]:
