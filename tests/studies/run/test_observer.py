@@ -347,8 +347,10 @@ def test_findings_are_in_the_result_and_may_be_limited(tmp_path: Path) -> None:
     def jump(rows: np.ndarray) -> None:
         rows[10::20, 1] += 1000.0
 
-    text = TEXT.replace("gate: 0.9999", "gate: auto").replace("accept:\n", "accept:\n  findings: 0\n")
+    text = TEXT.replace("gate: 0.9999", "gate: auto").replace("accept:\n", "accept:\n  findings: 0\n  verdict: good\n")
     run = short(tmp_path, text, 200, jump)
     (first, *_) = [f for f in run.result("crane", 0).findings if f["cause"] == "outliers"]
     assert first["rank"] >= 1 and 0.03 < first["size"] < 0.1
     assert any("at most 0 are accepted (accept.findings)" in m for m in run.missed)
+    assert run.observation.verdict.grade == "fair" and run.verdict.grade == "poor"
+    assert any("at least good is accepted (accept.verdict)" in m for m in run.missed)

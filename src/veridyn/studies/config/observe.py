@@ -184,6 +184,8 @@ class ObserveAccept(StudySection):
     """Largest model error, as a share of the acceleration that a coordinate makes."""
     findings: int | None = Field(default=None, ge=0)
     """Most findings: causes that limit what may be concluded, such as a delay that is not told."""
+    verdict: Literal["good", "fair"] | None = None
+    """The least grade of the verdict that will do."""
 
     @model_validator(mode="after")
     def _ordered(self) -> ObserveAccept:

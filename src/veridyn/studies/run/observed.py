@@ -26,7 +26,16 @@ from veridyn.observe.observation import Observation, Reading
 from veridyn.observe.result import Track
 from veridyn.signals.spectrum import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
-from veridyn.studies.result import ParameterRow, Result, Run, csv_text, limits_missed, parameter_row, rms_of
+from veridyn.studies.result import (
+    ParameterRow,
+    Result,
+    Run,
+    csv_text,
+    grade_missed,
+    limits_missed,
+    parameter_row,
+    rms_of,
+)
 from veridyn.studies.run.machine import IDENTIFIED
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
@@ -136,6 +145,7 @@ class ObserveRun:
             out.append(
                 f"findings: {len(self.findings)}, and at most {a.findings} are accepted (accept.findings): {causes}."
             )
+        out += grade_missed(self.observation.verdict, a.verdict)
         horizons = {name: value for name, value in f.items() if name.startswith("nis_horizon_")}
         for limit, figures in (
             ("nis_horizon", horizons),
