@@ -46,7 +46,7 @@ MEMORY = (
     1.0  # s, over which residuals may be correlated: three times the memory of the filter of the chassis' rows; chosen
 )
 STRAIGHT, CURVED = "straight", "curved"
-Wheel = TypeVar("Wheel", int, str)  # by its number or by the name of its coordinate
+WheelName = TypeVar("WheelName", int, str)  # by its number or by the name of its coordinate
 # Parameters whose drive-to-drive variation is pooled, by how their names begin.
 GROUPS = {
     "k_ar": "bars",
@@ -172,7 +172,7 @@ def with_bends(m: Motion, columns: Mapping[str, Array]) -> Motion:
 
 
 def bend_columns(
-    wheels: Sequence[Wheel], bars: Mapping[str, tuple[Wheel, Wheel]], z: Array, zd: Array, centre: Array
+    wheels: Sequence[WheelName], bars: Mapping[str, tuple[WheelName, WheelName]], z: Array, zd: Array, centre: Array
 ) -> dict[str, Array]:
     """The force of each bend with a parameter of 1, (N,), by the clearances z (N, 4) of `wheels` about `centre` (4,)."""
     columns: dict[str, Array] = {}
