@@ -19,6 +19,7 @@ from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.observation import Observation, Virtual
 from veridyn.observe.pipeline import observe_with
 from veridyn.papers.fourbar import SHOWN_SAMPLES, FilterScore, ObservationStudy
+from veridyn.papers.requirements import Requirement, reasons_of
 from veridyn.report import FILTER_WORDS, number, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text
 from veridyn.report.motion import animation_of_layers
@@ -68,7 +69,11 @@ def observation_verdict(study: ObservationStudy) -> Verdict:
     gain = study.plain_rms(first) / float(s.rms[k])
     consistent = 0.75 <= s.nees <= 1.25
     white = s.share_white >= 0.9
-    grade = "good" if consistent and white and gain > 1.0 else "fair" if gain > 1.0 else "poor"
+    requirements = (
+        Requirement(gain > 1.0, f"In {first} the model left to itself is no worse.", "poor"),
+        Requirement(consistent, "Its bands are not those of its errors."),
+        Requirement(white, f"Innovations are coloured on {100.0 * (1.0 - s.share_white):.0f} % of the logs."),
+    )
     name = FILTER_WORDS.get(s.name, s.name)
     findings = [
         f"The model left to itself is wrong by {number(study.plain_rms(first), 3)} m rms in {first}; "
@@ -86,7 +91,7 @@ def observation_verdict(study: ObservationStudy) -> Verdict:
         )
     )
     headline = f"{name}: the observer's errors {'match' if consistent else 'do not match'} its stated bands."
-    return Verdict(grade, headline, tuple(findings), may, not_)
+    return Verdict("good", headline, tuple(findings), may, not_).with_reasons(reasons_of(requirements))
 
 
 def _keys(study: ObservationStudy) -> list[Key]:

@@ -54,7 +54,8 @@ def test_cells_are_rms_and_largest_error():
     assert both((0.0123, 0.456)) == "0.012 (0.46)" and both(None) == "–"
     score = made(1.0)
     table = table_of({"one": lambda q: (score.rms(q), score.largest(q))}, "caption")
-    assert len(table.rows) == len(QUANTITIES) and table.rows[0] == ("x", "m", "0.71 (1)")  # of a sine
+    assert len(table.rows) == len(QUANTITIES) and table.rows[0] == ("x, m", "0.71 (1)")  # of a sine
+    assert dict(table.rows)["yaw, mrad"] == "710 (1000)"
 
 
 def test_the_sawtooth_is_the_variance_of_the_last_tenth_of_a_second():
@@ -66,19 +67,19 @@ def test_tables_7_and_8_stand_beside_the_thesis():
     run = ground()
     fine, coarse = ground_blocks(run)[0], coarse_blocks(run)[0]
     assert isinstance(fine, Table) and isinstance(coarse, Table)
-    assert fine.rows[0][2] == "0.008 (0.12)" and coarse.rows[0][2] == "0.071 (0.43)"  # Tables 7 and 8, x
-    assert fine.rows[-1][2] == "–"  # the thesis has no wheel speeds there
-    assert fine.columns[3] == "model alone" and fine.rows[0][3] == "0.071 (0.1)"
+    assert fine.rows[0][1] == "0.008 (0.12)" and coarse.rows[0][1] == "0.071 (0.43)"  # Tables 7 and 8, x
+    assert fine.rows[-1][1] == "–"  # the thesis has no wheel speeds there
+    assert fine.columns[2] == "model alone" and fine.rows[0][2] == "0.071 (0.1)"
     assert "2 mm off" in ground_lead(run) and "0.5 m and 2°" in coarse_lead(run)
 
 
 def test_inputs_and_rows_as_printed():
     scores = {name: made(0.1) for name in NAMES}
     table, figure = input_blocks(InputRun(drive(pressure=True), scores, scores))
-    assert isinstance(table, Table) and len(table.columns) == 2 + 6
-    assert "measured inputs" in table.columns[3] and figure is not None
+    assert isinstance(table, Table) and len(table.columns) == 1 + 6
+    assert "measured inputs" in table.columns[2] and figure is not None
     (printed,) = printed_blocks({name: made(0.1) for name in ("full", "116", "89", "both")})
-    assert isinstance(printed, Table) and printed.columns[2:] == ("H the derivative of h", "(116)", "(89)", "both")
+    assert isinstance(printed, Table) and printed.columns[1:] == ("H the derivative of h", "(116)", "(89)", "both")
 
 
 def test_a_fix_appears_when_it_is_heard():

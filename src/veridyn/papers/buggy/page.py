@@ -36,6 +36,7 @@ from veridyn.papers.buggy.study import (
     BuggyStudy,
 )
 from veridyn.papers.buggy.trials import FaultRun, Outage
+from veridyn.papers.requirements import Requirement, at_least, reasons_of
 from veridyn.report import number
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text
 from veridyn.report.page import page
@@ -92,7 +93,6 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
     below = all(study.runs[k].rms("force", q) <= TABLES[k][q] for k in study.runs for q in QUANTITIES)
     # In the first half second NEES is far above one, and in a shorter drive that weighs more: it is not the figure of the full run.
     consistent = consistency(f, study.extent.further) if study.extent.duration >= FULL.duration else None
-    held = f["share_inside_three_sigma_outage"] >= 0.95
     seconds = study.extent.silent[1] - study.extent.silent[0]
     better = f["rms_circular_xd_error_ekf"] / f["rms_circular_xd"]
     findings = [
@@ -116,7 +116,12 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
     if consistent is None:
         may_not = ["The bands of the best observer before a full run has judged them."]
     may_not.append("A claim about the vehicle of the thesis: its geometry and its log were never published.")
-    good = below and consistent and held
+    unjudged = "Its bands are not judged." if consistent is None else "Its bands are not those of its errors."
+    requirements = (
+        Requirement(below, "A quantity is further off than the thesis reports.", "poor"),
+        Requirement(bool(consistent), unjudged),
+        at_least("Share of the vehicles inside 3σ without GPS", f["share_inside_three_sigma_outage"], 0.95),
+    )
     headline = "The model runs beside its sensors, and knows how far it is from the truth."
     if consistent is None:
         headline = (
@@ -124,9 +129,8 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
         )
     elif not consistent:
         headline = "The model follows the vehicle closely, but its bands are not those of its errors."
-    return Verdict(
-        "good" if good else "fair" if below else "poor", headline, tuple(findings), tuple(may), tuple(may_not)
-    )
+    found = Verdict("good", headline, tuple(findings), tuple(may), tuple(may_not))
+    return found.with_reasons(reasons_of(requirements))
 
 
 def consistency(figures: Mapping[str, float], logs: int) -> bool | None:

@@ -57,19 +57,26 @@ PRINTED_LEAD = (
     "and both. One log."
 )
 PRINTED = {"full": "H the derivative of h", "116": "(116)", "89": "(89)", "both": "both"}
+MILLI = ("yaw", "yaw_rate")  # quantities that tables have in thousandths of their unit
 SAWTOOTH_S = 0.1  # s, of Fig. 24: five fixes of the receiver
 Pair = tuple[float, float]
 
 
-def both(pair: Pair | None) -> str:
+def both(pair: Pair | None, scale: float = 1.0) -> str:
     """Rms, and the largest error in brackets."""
-    return "–" if pair is None else f"{number(pair[0], 2)} ({number(pair[1], 2)})"
+    return "–" if pair is None else f"{number(scale * pair[0], 2)} ({number(scale * pair[1], 2)})"
 
 
-def table_of(columns: Mapping[str, Callable[[str], Pair | None]], caption: str, strong: Sequence[int] = ()) -> Table:
-    """One row for each quantity, the worst wheel, with rms and largest error of each column."""
-    rows = [(q.replace("_", " "), UNITS[q], *(both(of(q)) for of in columns.values())) for q in QUANTITIES]
-    return Table(("rms (largest)", "unit", *columns), rows, caption, strong=tuple(strong))
+def table_of(columns: Mapping[str, Callable[[str], Pair | None]], caption: str, last: bool = False) -> Table:
+    """One row for each quantity, the worst wheel, with rms and largest error of each column; whether the `last` one matters most.
+
+    Yaw and its rate are in thousandths, and units stand beside the names: a page has room for seven such columns.
+    """
+    rows = []
+    for q in QUANTITIES:
+        scale, unit = (1e3, f"m{UNITS[q]}") if q in MILLI else (1.0, UNITS[q])
+        rows.append((f"{q.replace('_', ' ')}, {unit}", *(both(of(q), scale) for of in columns.values())))
+    return Table(("rms (largest)", *columns), rows, caption, strong=(len(columns),) if last else ())
 
 
 def errors_of(score: Scored, after: float = 0.0) -> Callable[[str], Pair]:
@@ -94,7 +101,7 @@ def run_blocks(kind: str, run: BuggyRun) -> list[Block]:
         "states have no sensor: what corrects them is the noise of the others. Forces alone never make the model jump, and lag."
     )
     return [
-        table_of(columns, caption, strong=(6,)),
+        table_of(columns, caption, last=True),
         table_of({word: of(name) for name, word in OTHERS.items()}, others),
         traced("Estimates and errors, first log", run),
         Figure(
@@ -227,7 +234,7 @@ def _ground_tables(scores: Mapping[str, Scored], table: int, caption: str, after
     columns |= {w: errors_of(scores[n], after) for n, w in {"plain": "model alone", **WORDS}.items()}
     others = {word: errors_of(scores[name], after) for name, word in OTHERS.items()}
     variants = table_of(others, "Variants of the thesis' observers.")
-    return [table_of(columns, caption, strong=(len(columns) + 1,)), variants]
+    return [table_of(columns, caption, last=True), variants]
 
 
 RIM = 12  # corners of a wheel

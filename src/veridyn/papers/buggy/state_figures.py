@@ -94,4 +94,4 @@ def error_plot(
 
 
 def _title(quantity: str, corner: str) -> str:
-    return f"{f'{quantity} {corner}'.strip().replace('_', ' ')}, {UNITS[quantity]}"
+    return f"{quantity} {corner}".strip().replace("_", " ")

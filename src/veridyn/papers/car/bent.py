@@ -14,9 +14,9 @@ drive that validates the study takes no part. The same fits of single drives say
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.validate import validate
-from veridyn.model.elements.element import Element
+from veridyn.model.elements.element import Element, drive_gain
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.machine import TEN_ROWS
@@ -40,11 +40,13 @@ WHEELS = (1, 2, 3, 4)
 BARS = {"arf": (1, 2), "arr": (3, 4)}
 # What follows the symbol → unit and typical size, chosen of the order that bends a spring by half over its travel.
 KINDS = {"k2": ("N/m^2", 3e4), "k3": ("N/m^3", 1e6), "h1": ("N*s/m", 500.0), "h2": ("N*s^2/m^2", 1000.0)}
+BAR_CUBE = ("N/m^3", 4e5)
 BENDS = (*(f"{kind}_{i}" for i in WHEELS for kind in KINDS), *(f"k3_{bar}" for bar in BARS))
 MEMORY = (
     1.0  # s, over which residuals may be correlated: three times the memory of the filter of the chassis' rows; chosen
 )
 STRAIGHT, CURVED = "straight", "curved"
+WheelName = TypeVar("WheelName", int, str)  # by its number or by the name of its coordinate
 # Parameters whose drive-to-drive variation is pooled, by how their names begin.
 GROUPS = {
     "k_ar": "bars",
@@ -95,7 +97,12 @@ class SuspensionModel:
 
     def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]:
         """The motions with the columns of the curves as signals."""
-        return tuple(with_bends(m, self.straight, self.centre) if self.curved else m for m in motions)
+        return tuple(with_bends(m, self.columns([m])) if self.curved else m for m in motions)
+
+    def columns(self, motions: Sequence[Motion]) -> dict[str, Array]:
+        """The bends' columns along the motions."""
+        z, zd = (np.concatenate(x) for x in zip(*(_clearances(m, self.straight) for m in motions), strict=True))
+        return bend_columns(WHEELS, BARS, z, zd, self.centre)
 
     def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
         """Names of the parameters that are reported, and J: slope and height of the line nearest to each curve over the motions."""
@@ -149,41 +156,40 @@ def fitted(
 
 def widened(machine: Machine) -> Machine:
     """The machine with bends of springs, dampers and bars estimated as well."""
-    on = {f"{kind}_{i}": {f"z{i}": 1.0} for i in WHEELS for kind in KINDS}
-    on |= {f"k3_{bar}": {f"z{left}": 1.0, f"z{right}": -1.0} for bar, (left, right) in BARS.items()}
-    sizes = {f"{kind}_{i}": KINDS[kind] for i in WHEELS for kind in KINDS}
-    sizes |= {f"k3_{bar}": ("N/m^3", 4e5) for bar in BARS}
-    return machine.with_elements(
-        Element(
-            kind="drive_gain",
-            on=on[name],
-            value=0.0,
-            name=name,
-            signal=f"bend.{name}",
-            typical=sizes[name][1],
-            unit=sizes[name][0],
-        )
-        for name in BENDS
-    )
+    bends = [bend({f"z{i}": 1.0}, f"{kind}_{i}", *KINDS[kind]) for i in WHEELS for kind in KINDS]
+    bends += [bend({f"z{a}": 1.0, f"z{b}": -1.0}, f"k3_{bar}", *BAR_CUBE) for bar, (a, b) in BARS.items()]
+    return machine.with_elements(bends)
 
 
-def with_bends(m: Motion, machine: Machine, centre: Array) -> Motion:
-    """The motion with the bends' columns as signals; a gain's column is the signal's negative. `centre` (4,): the mean clearances."""
-    columns = _bends(*_clearances(m, machine), centre)
+def bend(on: Mapping[str, float], name: str, unit: str, typical: float) -> Element:
+    """A gain on the column of a bend, which is a signal of the motion."""
+    return replace(drive_gain(on, f"bend.{name}", 0.0, name), typical=typical, unit=unit)
+
+
+def with_bends(m: Motion, columns: Mapping[str, Array]) -> Motion:
+    """The motion with the bends' columns as signals; a gain's column is the signal's negative."""
     return replace(m, signals={**m.signals, **{f"bend.{name}": -x for name, x in columns.items()}})
 
 
-def _bends(z: Array, zd: Array, centre: Array) -> dict[str, Array]:
-    """The force of each bend with a parameter of 1, (N,)."""
+def bend_columns(
+    wheels: Sequence[WheelName], bars: Mapping[str, tuple[WheelName, WheelName]], z: Array, zd: Array, centre: Array
+) -> dict[str, Array]:
+    """The force of each bend with a parameter of 1, (N,), by the clearances z (N, 4) of `wheels` about `centre` (4,)."""
     columns: dict[str, Array] = {}
-    for i in WHEELS:
-        c, v = z[:, i - 1] - centre[i - 1], zd[:, i - 1]
+    for k, i in enumerate(wheels):
+        c, v = z[:, k] - centre[k], zd[:, k]
         columns |= {f"k2_{i}": c**2, f"k3_{i}": c**3, f"h1_{i}": np.abs(v), f"h2_{i}": v * np.abs(v)}
-    return columns | {f"k3_{bar}": (z[:, left - 1] - z[:, right - 1]) ** 3 for bar, (left, right) in BARS.items()}
+    at = {i: z[:, k] for k, i in enumerate(wheels)}
+    return columns | {f"k3_{bar}": (at[left] - at[right]) ** 3 for bar, (left, right) in bars.items()}
 
 
 def _clearances(m: Motion, machine: Machine) -> tuple[Array, Array]:
-    at = [machine.coordinates.index(f"z{i}") for i in WHEELS]
+    return coordinates_of(m, machine, [f"z{i}" for i in WHEELS])
+
+
+def coordinates_of(m: Motion, machine: Machine, names: Sequence[str]) -> tuple[Array, Array]:
+    """Some coordinates and their rates, (N, k) each."""
+    at = [machine.coordinates.index(name) for name in names]
     return m.q[:, at], m.qd[:, at]
 
 
@@ -195,7 +201,7 @@ def secants(model: SuspensionModel, names: Sequence[str], motions: Sequence[Moti
     if not model.curved:
         return reported, J
     z, zd = (np.concatenate(x) for x in zip(*(_clearances(m, model.straight) for m in motions), strict=True))
-    forces = _bends(z, zd, model.centre)
+    forces = model.columns(motions)
 
     def add(name: str, bend: str, value: float) -> None:
         J[reported.index(name), names.index(bend)] += value
@@ -245,31 +251,50 @@ def kind_of(name: str) -> str:
 def selected(machine: Machine, motions: Sequence[Motion], how: Sampling) -> Selected:
     """Fit both models on all drives, and on all but one after the other."""
     centre = mean_clearances(machine, motions)
+    return better(
+        [SuspensionModel(machine, curved, centre) for curved in (False, True)],
+        motions,
+        how,
+        lambda model: [fitted(model, [m], how, over=motions) for m in motions],
+        lambda singles: _held_out(singles, motions, how),
+        kind_of,
+    )
+
+
+def better(
+    models: Sequence[CarModel],
+    motions: Sequence[Motion],
+    how: Sampling,
+    parts: Callable[[CarModel], list[SuspensionFit]],
+    squares: Callable[[Sequence[SuspensionFit]], Sequence[float]],
+    kind: Callable[[str], str],
+) -> Selected:
+    """Of a straight and a curved model the one whose fits of `parts` predict what they did not learn from with smaller `squares` of errors.
+
+    `kind`: the group of a parameter, over which what varies from part to part is pooled.
+    """
     errors: dict[str, float] = {}
     singles: dict[str, list[SuspensionFit]] = {}
     wholes: dict[str, SuspensionFit] = {}
-    for name, curved in ((STRAIGHT, False), (CURVED, True)):
-        model = SuspensionModel(machine, curved, centre)
-        wholes[name] = fitted(model, motions, how)
-        singles[name] = [fitted(model, [m], how, over=motions) for m in motions]
-        errors[name] = float(np.sqrt(np.mean(list(_held_out(model, singles[name], motions, how)))))
+    for model in models:
+        name = CURVED if model.curved else STRAIGHT
+        wholes[name], singles[name] = fitted(model, motions, how), parts(model)
+        errors[name] = float(np.sqrt(np.mean(squares(singles[name]))))
     best, other = sorted((STRAIGHT, CURVED), key=lambda n: errors[n])
     chosen = wholes[best]
-    values, sigma = np.full((2, len(motions), len(chosen.names)), np.nan)
+    values, sigma = np.full((2, len(singles[best]), len(chosen.names)), np.nan)
     for k, single in enumerate(singles[best]):
         at = [chosen.names.index(n) for n in single.names]
         values[k, at], sigma[k, at] = single.values, single.sigma
-    variation = take_variation(values, sigma, chosen.sigma, [kind_of(n) for n in chosen.names])
+    variation = take_variation(values, sigma, chosen.sigma, [kind(n) for n in chosen.names])
     return Selected(errors, chosen, wholes[other], variation)
 
 
-def _held_out(
-    model: SuspensionModel, singles: Sequence[SuspensionFit], motions: Sequence[Motion], how: Sampling
-) -> list[float]:
+def _held_out(singles: Sequence[SuspensionFit], motions: Sequence[Motion], how: Sampling) -> list[float]:
     """(rms/std)² of every row of every drive, by the fit of every other drive."""
     found = []
     for k, single in enumerate(singles):
         for m in (m for j, m in enumerate(motions) if j != k):
-            check = validate(single.fit, model.prepared([m])[0], settings=IdentifySettings(sampling=how))
+            check = validate(single.fit, single.model.prepared([m])[0], settings=IdentifySettings(sampling=how))
             found += [r.std_error**2 for r in check.rows]
     return found

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
-from veridyn.identify.fleet import TakeVariation, take_variation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
@@ -38,7 +37,18 @@ from veridyn.model.elements.element import WRENCH_ROWS, Element, coulomb, drive_
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.papers.car.bent import CURVED, KINDS, STRAIGHT, Selected, SuspensionFit, fitted
+from veridyn.papers.car.bent import (
+    BAR_CUBE,
+    KINDS,
+    Selected,
+    SuspensionFit,
+    bend,
+    bend_columns,
+    better,
+    coordinates_of,
+    fitted,
+    with_bends,
+)
 from veridyn.papers.car.knowledge import AXLES, CarKnown, air, slopes
 from veridyn.papers.car.log import (
     CLEARANCE,
@@ -251,7 +261,7 @@ class Model2002:
 
     def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]:
         """The motions with the columns of the curves as signals."""
-        return tuple(_with_bends(m, self.straight) if self.curved else m for m in motions)
+        return tuple(with_bends(m, _bends(*_clearances(m, self.straight))) if self.curved else m for m in motions)
 
     def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
         """The sixteen, and J: the line nearest to the forces of all columns along each clearance over the motions."""
@@ -293,32 +303,21 @@ def true_lines(run: VehicleRun) -> dict[str, float]:
 def _elements() -> list[Element]:
     made: list[Element] = []
     for j in SPRINGS:
-        made += [
-            replace(drive_gain(f"q{j}", f"bend.{kind}_{j}", 0.0, f"{kind}_{j}"), typical=size, unit=unit)
-            for kind, (unit, size) in KINDS.items()
-        ]
+        made += [bend({f"q{j}": 1.0}, f"{kind}_{j}", *size) for kind, size in KINDS.items()]
         made.append(replace(coulomb(f"q{j}", 0.0, f"fs_{j}"), typical=20.0))
     for bar, (left, right) in BARS.items():
         on = {f"q{left}": 1.0, f"q{right}": -1.0}
         made.append(replace(spring(on, 0.0, f"k_{bar}"), typical=2e4))
-        made.append(replace(drive_gain(on, f"bend.k3_{bar}", 0.0, f"k3_{bar}"), typical=4e5, unit="N/m^3"))
+        made.append(bend(on, f"k3_{bar}", *BAR_CUBE))
     return made
 
 
 def _clearances(m: Motion, machine: Machine) -> tuple[Array, Array]:
-    at = [machine.coordinates.index(f"q{j}") for j in SPRINGS]
-    return m.q[:, at], m.qd[:, at]
+    return coordinates_of(m, machine, [f"q{j}" for j in SPRINGS])
 
 
 def _bends(q: Array, qd: Array) -> dict[str, Array]:
-    """The force of each bend with a parameter of 1, (N,)."""
-    columns: dict[str, Array] = {}
-    for i, j in enumerate(SPRINGS):
-        c, v = q[:, i], qd[:, i]
-        columns |= {f"k2_{j}": c**2, f"k3_{j}": c**3, f"h1_{j}": np.abs(v), f"h2_{j}": v * np.abs(v)}
-    for bar, (left, right) in BARS.items():
-        columns[f"k3_{bar}"] = (q[:, SPRINGS.index(left)] - q[:, SPRINGS.index(right)]) ** 3
-    return columns
+    return bend_columns(SPRINGS, BARS, q, qd, np.zeros(len(SPRINGS)))
 
 
 def _forces_on(i: int, q: Array, qd: Array) -> dict[str, Array]:
@@ -328,11 +327,6 @@ def _forces_on(i: int, q: Array, qd: Array) -> dict[str, Array]:
     d = q[:, i] - q[:, other]
     own = {f"{kind}_{j}": bends[f"{kind}_{j}"] for kind in KINDS} | {f"fs_{j}": np.sign(qd[:, i])}
     return own | {f"k_{axle}": d, f"k3_{axle}": d**3}
-
-
-def _with_bends(m: Motion, machine: Machine) -> Motion:
-    columns = _bends(*_clearances(m, machine))
-    return replace(m, signals={**m.signals, **{f"bend.{name}": -x for name, x in columns.items()}})
 
 
 def kind_2002(name: str) -> str:
@@ -349,22 +343,13 @@ def stretches(motions: Sequence[Motion], rows: Sequence[str], part: int) -> dict
 def selected_2002(machine: Machine, motions: Sequence[Motion], how: Sampling) -> Selected:
     """Fit both models to both ramps, and to every other stretch of them; report the one that predicts the stretches between better."""
     halves = [replace(how, drop=stretches(motions, TEN_ROWS_2002, part)) for part in range(2)]
-    errors: dict[str, float] = {}
-    wholes: dict[str, SuspensionFit] = {}
-    singles: dict[str, list[SuspensionFit]] = {}
-    for name, curved in ((STRAIGHT, False), (CURVED, True)):
-        model = Model2002(machine, curved)
-        wholes[name] = fitted(model, motions, how)
-        singles[name] = [fitted(model, motions, half) for half in halves]
+
+    def squares(singles: Sequence[SuspensionFit]) -> list[float]:
         found = []
-        for single, other in zip(singles[name], halves[::-1], strict=True):
+        for single, other in zip(singles, halves[::-1], strict=True):
             check = validate(single.fit, list(single.motions), settings=IdentifySettings(sampling=other))
             found += [check[row].std_error ** 2 for row in SUSPENSIONS]  # the chassis' rows are the same in both models
-        errors[name] = float(np.sqrt(np.mean(found)))
-    best, other = sorted((STRAIGHT, CURVED), key=lambda n: errors[n])
-    return Selected(errors, wholes[best], wholes[other], _variation(singles[best], wholes[best]))
+        return found
 
-
-def _variation(singles: Sequence[SuspensionFit], whole: SuspensionFit) -> TakeVariation:
-    values, sigma = (np.array([getattr(s, what) for s in singles]) for what in ("values", "sigma"))
-    return take_variation(values, sigma, whole.sigma, [kind_2002(n) for n in whole.names])
+    models = [Model2002(machine, curved) for curved in (False, True)]
+    return better(models, motions, how, lambda model: [fitted(model, motions, h) for h in halves], squares, kind_2002)

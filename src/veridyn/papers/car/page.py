@@ -46,6 +46,7 @@ from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.papers.car.study import NAMES, CarStudy, car_study
 from veridyn.papers.car.study_2002 import Study2002, study_2002
+from veridyn.papers.requirements import Requirement, held_out_reasons, reasons_of
 from veridyn.progress import Progress, silent, staged
 from veridyn.report import like, listed, number, percent, unit_text
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text
@@ -58,7 +59,6 @@ from veridyn.studies.result import Result, fingerprint
 from veridyn.view.meshes import hull
 from veridyn.view.scene import CarriedSolid, Layer, Scene, scene
 
-ROW_LIMIT_PERCENT = 6.0  # of the standard deviation of each row on the other drive
 WHY = {
     "noise": "noise: these drives move it too little",
     "drives": "it differs from drive to drive",
@@ -131,21 +131,16 @@ def car_verdict(made: CarDemonstration) -> Verdict:
     s, f = made.study, made.figures
     worst, published = f["worst_cross_validation_std_percent"], f["worst_cross_validation_percent"]
     share = f.get("share_inside_two_sigma", 1.0)
-    grade = (
-        "good"
-        if worst <= ROW_LIMIT_PERCENT and share >= 0.9
-        else "fair"
-        if worst <= 2.0 * ROW_LIMIT_PERCENT
-        else "poor"
-    )
+    inside = f"{100.0 * share:.0f} % of the true values lie within two of the stated deviations."
+    reasons = reasons_of([Requirement(share >= 0.9, inside)])
     weak = [p.name for p in s.parameters if p.sigma_percent >= 10.0]
-    return Verdict(
-        grade,
+    found = Verdict(
+        "good",
         f"{int(f['well_identified'])} of {int(f['parameters_estimated'])} parameters are known within 10 %, model error included.",
         (
             f"On a drive not used for the fit, the model predicts every row within {percent(worst)} % of its standard deviation "
             f"({percent(published)} % by ‖r‖/‖y‖, the measure of the papers).",
-            f"{100.0 * share:.0f} % of the true values lie within two of the stated deviations.",
+            inside,
             f"Chassis mass within {percent(f['mass_error_percent'])} %, moments of inertia within "
             f"{percent(f['inertia_error_percent'])} %, stiffnesses within {percent(f['stiffness_error_percent'])} %.",
         ),
@@ -160,6 +155,7 @@ def car_verdict(made: CarDemonstration) -> Verdict:
             "Dampers and springs far outside the travel of these drives: the numbers are secants.",
         ),
     )
+    return found.with_reasons([*reasons, *held_out_reasons(s.selected.chosen.fit, s.check)])
 
 
 def car_page(made: CarDemonstration, result: Result, command: str) -> str:

@@ -53,7 +53,7 @@ def reduction_section(s: CarStudy) -> Section:
         f"With all standard parameters {len(standard.values) - 1} are identifiable in these drives, {len(standard.well_identified())} "
         f"of them with σ % < 10 by noise alone. Not so well: {listed(weak)}."
     )
-    steps = [(e.name, percent(e.relative_sigma), number(e.f_statistic, 3)) for e in s.essential.steps]
+    steps = [(e.name, percent(e.relative_sigma), number(e.f_statistic, 3)) for e in s.paper.essential.steps]
     blocks: list[Block] = [Table(head, rows, "Well identified: σ % < 10."), reasons, Text(text)]
     if steps:
         blocks.append(

@@ -18,12 +18,10 @@ import numpy as np
 from veridyn.errors import DataWarning, warn
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.pipeline.identified import Trace, std_figures, trace
-from veridyn.identify.regression.observation import observation
+from veridyn.identify.pipeline.identification import Estimation, identify_and_validate
+from veridyn.identify.pipeline.identified import IdentificationStudy, Trace, std_figures, trace
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.selection import Essential, essential
 from veridyn.identify.settings import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
@@ -86,13 +84,13 @@ class CarStudy:
     """All that the study found.
 
     `selected` has the model that is reported, with straight or with curved suspensions, 38 degrees of freedom and rows along the wheels'
-    paths; `budget` its deviations, `check` its validation, `checks` that of both models by name. `fit` is that of the paper's 33 parameters
-    alone, with carriers that are points. `plain` and `reduced` are the fits with the paper's own rows, with 38 and with 20 degrees of
-    freedom; `leanings`: by how much each motion of a wheel that the smaller car leaves out moves the estimates. `schemes`: treatments of
-    the signals.
+    paths; `budget` its deviations, `check` its validation, `checks` that of both models by name. `paper` is the study of the paper's 33
+    parameters alone, with carriers that are points, and `fit` its fit. `plain` and `reduced` are the fits with the paper's own rows, with
+    38 and with 20 degrees of freedom; `leanings`: by how much each motion of a wheel that the smaller car leaves out moves the estimates.
+    `schemes`: treatments of the signals.
     """
 
-    fit: Fit
+    paper: IdentificationStudy
     budget: Budget
     selected: Selected
     checks: Mapping[str, Validation]
@@ -103,10 +101,12 @@ class CarStudy:
     schemes: tuple[Variant, ...]
     reductions: tuple[Reduction, ...]
     standard: Fit
-    essential: Essential
-    essential_check: Validation
     truth: Mapping[str, float]
     real_time_factor: float
+
+    @property
+    def fit(self) -> Fit:
+        return self.paper.fit
 
     @property
     def check(self) -> Validation:
@@ -132,7 +132,7 @@ class CarStudy:
 
     @property
     def inessential(self) -> tuple[str, ...]:
-        return tuple(n for n in self.essential.fit.removed if n in NAMES)
+        return tuple(n for n in self.paper.essential.fit.removed if n in NAMES)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -197,7 +197,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     """Identify the car of a campaign whose drives are named as those of ``drives_2006``."""
     full, small = thirty_three(car_38()), thirty_three(car_20())
     how = corrected(full)
-    total, done = 13.0, 0.0
+    total, done = 11.0, 0.0
 
     def tell(what: str) -> None:
         nonlocal done
@@ -209,8 +209,8 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         _looked_at(made, name)
     seen, unseen = [made.motion(full, name) for name in TRAINING], made.motion(full, VALIDATION)
     tell("the paper's 33 parameters")
-    fit = identify(full, seen, rows=TEN_ROWS, settings=IdentifySettings(sampling=how, covariance="hac"), diagnose="off")
-    check = validate(fit, unseen, settings=IdentifySettings(sampling=how))
+    estimation = Estimation(settings=IdentifySettings(covariance="hac"))
+    paper = identify_and_validate(full, seen, [unseen], how, how, TEN_ROWS, estimation=estimation)
     tell("straight and curved suspensions")
     both = selected(with_carriers(full, made.known.carriers), seen, how)
     models = {name: both.of(curved) for name, curved in ((STRAIGHT, False), (CURVED, True))}
@@ -239,7 +239,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         _variant("as printed", full, printed, printed_motion(made, full, VALIDATION), as_printed(full), (unseen, how)),
         _variant("one filter, 3.125 Hz", full, seen, unseen, one_filter(full), (unseen, how)),
         replace(plain, name="a filter for each row"),
-        Variant("and rows along the wheels' paths", _values(fit), check),
+        Variant("and rows along the wheels' paths", _values(paper.fit), paper.check),
     )
     tell("all standard parameters")
     standard_tree = every_standard(car_38())
@@ -256,11 +256,8 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
             replace(unseen, wrenches={b: w for b, w in unseen.wrenches.items() if b != "chassis"}),
             settings=IdentifySettings(sampling=how),
         ),
-        check,
+        paper.check,
     )
-    tell("inessential parameters")
-    lean = essential(full, solve(observation(full, seen, TEN_ROWS, IdentifySettings(sampling=how))))
-    lean_check = validate(lean.fit, unseen, settings=IdentifySettings(sampling=how)) if lean.steps else check
     tell("predicting")
     best = both.chosen
     traces = {
@@ -269,7 +266,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     }
     progress("identifying", total, total)
     return CarStudy(
-        fit,
+        paper,
         deviations,
         both,
         checks,
@@ -280,8 +277,6 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         schemes,
         reductions,
         standard,
-        lean,
-        lean_check,
         dict(truth or {}),
         made.real_time_factor,
     )
