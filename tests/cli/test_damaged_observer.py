@@ -176,7 +176,7 @@ DAMAGES = [
     ),
     Damage(
         "a rate beyond all measure",
-        r"a shorter step, if the fastest of them, at \de\+09/s, is true",
+        r"a shorter step, if the fastest of [\w ]+, at [\d.]+e\+0[89]/s, is true",
         study=("settle:", START.format("{}", "{swing: 1000000000}")),
     ),
     Damage(

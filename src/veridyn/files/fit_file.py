@@ -41,7 +41,18 @@ DRIVE_ARRAYS = ("drive_times", "drive_measured", "drive_simulated", "drive_simul
 WRITTEN = {
     "rows": ("sigma",),
     "feasibility": ("bound", "broken"),
-    "findings": ("evidence", "size", "sigma", "moves", "shift", "alternatives", "recording", "remedy", "message"),
+    "findings": (
+        "rank",
+        "evidence",
+        "size",
+        "sigma",
+        "moves",
+        "shift",
+        "alternatives",
+        "recording",
+        "remedy",
+        "message",
+    ),
 }
 SEARCH_COVARIANCE = "search_covariance"  # the array of the search's own covariance, tuned noises included
 

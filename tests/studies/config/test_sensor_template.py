@@ -141,6 +141,7 @@ def car_written(folder: Path, header: str, *names: str, factors: dict[str, float
     return folder / "car.yaml", folder / "run.csv"
 
 
+@pytest.mark.filterwarnings("ignore:.*too cautious:veridyn.errors.IdentificationWarning")  # noise is less than stated
 def test_a_log_with_units_gives_a_study_that_runs(tmp_path: Path) -> None:
     names = ("t", "speed", "steer", "yaw_rate", "ay", "sideslip")
     header = "time [s],vehicle_speed [km/h],SteeringAngle [deg],gyro_z [rad/s],ay [m/s^2],spare [V]"
@@ -180,6 +181,7 @@ def test_an_observer_is_written_for_a_car_that_is_known(tmp_path: Path) -> None:
     assert isinstance(load_study(tmp_path / "study.yaml").study, CarObserveFile)
 
 
+@pytest.mark.filterwarnings("ignore:.*too cautious:veridyn.errors.IdentificationWarning")  # noise is less than stated
 def test_two_drives_are_two_logs(tmp_path: Path) -> None:
     """They were refused; the first is learnt from as a whole, and the second judges."""
     header, names = (

@@ -162,7 +162,7 @@ STATED_AGAIN: list[tuple[type[StudySection], type, dict[str, Any]]] = [
     (SensorSettings, Imperfection, {}),
     (ProcessNoiseSettings, ProcessNoise, dict.fromkeys(("force", "acceleration", "position"))),
     (FilterSettings, Filter, {"horizon": None}),
-    (FilterSettings, ObserveSettings, {"step": 0.01}),
+    (FilterSettings, ObserveSettings, {}),
     (TableLawSettings, LawTable, {}),
     (BaseSettings, BaseState, {}),
 ]

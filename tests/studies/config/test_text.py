@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
 
 import pytest
 from pydantic import TypeAdapter
@@ -65,17 +64,14 @@ def test_long_comments_are_wrapped() -> None:
     assert len(lines) > 1 and all(line.startswith("# ") and len(line) <= 110 for line in lines)
 
 
-def sections(kind: type[StudySection] = StudySection) -> Iterator[type[StudySection]]:
-    for own in kind.__subclasses__():
-        yield own
-        yield from sections(own)
+def sections() -> dict[str, type[StudySection]]:
+    """Name → section, of those that a module of the folder has: bases that are made on the way, and those of tests, are none."""
+    modules = [importlib.import_module(f"{config.__name__}.{m.name}") for m in pkgutil.iter_modules(config.__path__)]
+    kinds = [kind for m in modules for kind in vars(m).values() if isinstance(kind, type)]
+    return {kind.__name__: kind for kind in kinds if issubclass(kind, StudySection)}
 
 
-for module in pkgutil.iter_modules(config.__path__):
-    importlib.import_module(f"{config.__name__}.{module.name}")
-
-
-SECTIONS = sorted({s for s in sections() if s.__module__.startswith(config.__name__)}, key=lambda s: s.__name__)
+SECTIONS = [section for _, section in sorted(sections().items())]
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -267,7 +267,7 @@ def test_a_whole_log_is_fitted_without_validation_and_the_verdict_says_so(tmp_pa
     found = run(tmp_path, *change)
     assert found.study.held_out == 0.0 and len(found.study.training) == len(plain.study.training)
     assert verdict(found.study).grade == "not validated" and found.study.fit.verdict.grade == "not validated"
-    assert any("none was kept for validation" in line for line in verdict(found.study).findings)
+    assert [r.kind for r in found.study.verdict.reasons] == ["validation"]
 
 
 def test_a_clock_repaired_as_its_message_suggests_costs_the_wrong_stamps_alone(

@@ -20,7 +20,7 @@ from veridyn.observe.car.observation import FEWEST_FITTED, CarObservation, obser
 from veridyn.observe.car.pipeline import SETTLED_LOGS, SETTLING_S, CarObservationRun, drive_fault
 from veridyn.observe.car.system import lateral_measurements, path_start, path_system
 from veridyn.observe.consistency.figures import consistency_figures
-from veridyn.observe.consistency.findings import nis_finding
+from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.judge import predicted_rows
 from veridyn.observe.consistency.nis import nis
 from veridyn.observe.consistency.withheld import TWO_SIGMA, withheld_figures
@@ -128,8 +128,11 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
         frozen=frozen_parameters,
         faults=tuple(faults),
     )
-    notes = tuple(str(f) for f in faults) if seen is None else ()
-    return ObserveRun(seen, virtual, NAN, whole.hashes, study.accept, notes, found)
+    notes = [str(f) for f in faults]
+    if seen is not None:
+        size = [str(one) for one in seen.findings if one.cause == "innovations"]
+        notes += [text for text in serious_findings(seen) if text not in size]
+    return ObserveRun(seen, virtual, NAN, whole.hashes, study.accept, tuple(notes), found)
 
 
 def replace_span(loaded: Loaded[Any]) -> Loaded[Any]:

@@ -165,13 +165,11 @@ class ObserveRun:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know of the file, the sensors, and noise that the log could not tell."""
-        own = () if self.seen is None else remarks(self.seen)
         if self.drive is None:
-            return (*self.notes, *own)
+            return (*self.notes, *(() if self.seen is None else remarks(self.seen)))
         way = self.drive.path_verdict
         return (
             *self.notes,
-            *own,
             *(r.text for r in (way.reasons if way is not None else ())),
             *(
                 f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."

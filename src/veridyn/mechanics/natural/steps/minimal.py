@@ -331,7 +331,8 @@ class Minimal:
             raise SimulationError(
                 f"a step of {h:.6g} s does not converge in {ITERATIONS} iterations.",
                 where=self.system.mechanism.name,
-                hint="Try a smaller step, or look for a pose where the mechanism locks.",
+                hint=f"Try a shorter step, if the fastest of the independent coordinates, at {np.abs(zd).max(initial=0.0):.3g}/s, is true; "
+                "or look for a pose where the mechanism locks.",
             )
         raise self._singular(q, zd) if h else self._unreachable(np.atleast_2d(q)[0], np.atleast_2d(z)[0])
 
