@@ -168,18 +168,19 @@ def _fit() -> dict[str, bytes]:
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "fit.json"
-        vd.save(vd.identify(believed(small_arm()), _log()), path)
+        vd.save(_reference(), path)
         return {file.name: file.read_bytes() for file in path.parent.iterdir()}
 
 
 @cache
 def _reference() -> vd.Fit:
-    return vd.identify(believed(small_arm()), _log())
+    return vd.identify(believed(small_arm()), vd.motion(believed(small_arm()), _log()))
 
 
 def _identified(folder: Path) -> float:
     """A log to a fit, as three lines of Python do it."""
-    fit = vd.identify(believed(small_arm()), vd.load_log(folder / "log.csv"))
+    machine = believed(small_arm())
+    fit = vd.identify(machine, vd.motion(machine, vd.load_log(folder / "log.csv")))
     true = _reference()
     if fit.names != true.names:
         return float("inf")

@@ -34,7 +34,7 @@ CASES = {
     "some of the same samples": (replace(GOOD, share=0.5), "fair", ("validation",)),
     "nothing to judge": (replace(GOOD, unjudged="no force is measured"), "not validated", ("validation",)),
     "worse than before": (replace(GOOD, before=[row(1.0)]), "poor", ("worse than file",)),
-    "a file that is right": (replace(GOOD, before=[row(2.05)], departure=0.3), "fair", ("worse than file",)),
+    "a file that is right": (replace(GOOD, before=[row(2.05)], departure=0.3), "good", ()),
     "contradiction": (replace(GOOD, contradiction=1.4), "fair", ("contradiction",)),
     "disagreement": (replace(GOOD, disagreement="2 logs disagree."), "fair", ("disagreement",)),
     "finding": (

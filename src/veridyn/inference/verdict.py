@@ -14,7 +14,7 @@ error beyond noise of the worst row from CLOSE percent    fair
 the same from USEFUL percent                              poor
 no sample was held out, or none can be judged             not validated
 some of the validation samples were used for the fit      fair
-held-out error larger than with the values before         poor; within chance fair
+held-out error larger than with the values before         poor
 rows contradict each other; logs disagree                 fair
 a finding                                                 fair
 a limit that its study sets is missed                     poor
@@ -178,14 +178,13 @@ def error_beyond_noise(rows: Sequence[RowReport]) -> float:
 
 
 def worse_than_before(o: Outcome) -> bool:
-    """Whether held-out samples are predicted less well than by the values from before.
+    """Whether held-out samples are predicted less well than by the values from before, and estimates lie further from these than chance.
 
-    Values that are right predict better than any estimate of them, by what noise made of the estimates: where estimates lie no further from
-    these values than chance, `departure` says so.
+    Values that are right predict better than any estimate of them, by what noise made of the estimates: both must hold.
     """
     now, then = std_errors(o.held_out), std_errors(o.before)
     shared = now.keys() & then.keys()
-    return bool(shared) and all(now[u] > then[u] for u in shared)
+    return bool(shared) and o.departure < FALSE_ALARM and all(now[u] > then[u] for u in shared)
 
 
 def _errors(o: Outcome) -> list[Reason]:
@@ -215,12 +214,8 @@ def _held_out(o: Outcome) -> list[Reason]:
         part = f"Only {100.0 * o.share:.0f} % of the validation samples were not used for the fit."
         out.append(Reason("fair", "validation", part))
     if worse_than_before(o):
-        what = "Held-out samples are predicted less well than with the values of the model file"
-        chance = o.departure >= FALSE_ALARM
-        grade: Grade = "fair" if chance else "poor"
-        out.append(
-            Reason(grade, "worse than file", f"{what}, within chance: they may be right." if chance else f"{what}.")
-        )
+        what = "Held-out samples are predicted less well than with the values of the model file."
+        out.append(Reason("poor", "worse than file", what))
     return out
 
 
