@@ -82,8 +82,8 @@ def test_both_formulations() -> None:
 
 
 def test_another_name_of_the_load() -> None:
-    bare = vd.identify(arm(), recorded())
-    fit = vd.identify(with_payload(bare, "2", name="荷物"), loaded())
+    bare = vd.identify(arm(), vd.motion(arm(), recorded()))
+    fit = vd.identify(with_payload(bare, "2", name="荷物"), vd.motion(arm(), loaded()))
     check_load(first(), load_estimate(fit, "2", "荷物", empty=bare), SAME, ROUNDING)
 
 
