@@ -15,7 +15,7 @@ from veridyn.inference.finding import CONTRADICTION
 from veridyn.inference.verdict import Outcome, Reason, Verdict, verdict_of
 from veridyn.wording import count, listed
 
-CONTRADICTING_SAMPLES = 10.0  # of a row for each parameter: rows with fewer fit their own noise
+CONTRADICTING_SAMPLES = 10.0  # of a row for each parameter: rows with fewer fit their own noise (chosen)
 MAY = {
     True: "Simulating motions like those recorded, {words}.",
     False: "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact).",

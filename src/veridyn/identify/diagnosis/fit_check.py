@@ -49,6 +49,7 @@ from veridyn.identify.estimator import OLS, WLS, Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.fit_verdict import CONTRADICTING_SAMPLES as CONTRADICTING_SAMPLES
 from veridyn.identify.gains import estimated_gains
 from veridyn.identify.regression.sampling import SIGN_SIGMAS, SLOW_SPEED_RATIO, Sampling, speed_variance
 from veridyn.identify.result import Fit
@@ -66,8 +67,6 @@ from veridyn.signals.outliers import REST_SAMPLES, runs
 from veridyn.signals.resample import uniform_rate
 
 Diagnose = Literal["fast", "full", "off"]
-# Of a row for each parameter, from which rows that contradict each other are reported (chosen)
-CONTRADICTING_SAMPLES = 10.0
 STUCK_SHARE = 0.5  # of the scatter of the force elsewhere: a larger change would have been seen (chosen)
 # Equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
 OVERSAMPLED = 4.0
